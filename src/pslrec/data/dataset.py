@@ -1,0 +1,56 @@
+"""A data set ready for training: parts of one interactions log over shared vocabularies."""
+
+from dataclasses import dataclass
+
+from pslrec.data.interactions import Interactions
+from pslrec.data.vocabulary import Vocabulary
+from pslrec.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training, validation and test interactions.
+
+    Args:
+        train: what a model learns from.
+        test: what it is judged by at the very end.
+        validation: what choices (epoch, settings) are made by; `None` until one is carved out of `train`.
+        name: for reports.
+    """
+
+    train: Interactions
+    test: Interactions
+    validation: Interactions | None = None
+    name: str = "data"
+
+    def __post_init__(self) -> None:
+        for part in (self.test, self.validation):
+            if part is not None and (part.n_users, part.n_items) != (self.train.n_users, self.train.n_items):
+                raise DataError("the parts of a `Dataset` must share the same vocabularies")
+
+    @property
+    def n_users(self) -> int:
+        """Users of the shared vocabulary."""
+        return self.train.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Items of the shared vocabulary."""
+        return self.train.n_items
+
+    @property
+    def user_vocabulary(self) -> Vocabulary:
+        """External user ids by row."""
+        return self.train.user_vocabulary
+
+    @property
+    def item_vocabulary(self) -> Vocabulary:
+        """External item ids by row."""
+        return self.train.item_vocabulary
+
+    def __repr__(self) -> str:
+        validation = 0 if self.validation is None else len(self.validation)
+        return (
+            f"Dataset({self.name}: {self.n_users:,} users, {self.n_items:,} items, "
+            f"{len(self.train):,} train / {validation:,} validation / {len(self.test):,} test)"
+        )

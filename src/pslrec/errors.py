@@ -1,0 +1,32 @@
+"""Exceptions a caller may want to catch. Their text is one sentence: what is wrong, where, what to do."""
+
+
+class PslrecError(Exception):
+    """Base of every error that pslrec raises on purpose; the command line prints it and exits with code 2."""
+
+
+class DataError(PslrecError, ValueError):
+    """Interactions could not be read, or make no sense as they are."""
+
+
+class DownloadError(PslrecError):
+    """A published data set could not be fetched or is not what it should be."""
+
+
+class ConfigError(PslrecError, ValueError):
+    """A setting is unknown or has a value that is not allowed."""
+
+
+class UnknownNameError(PslrecError, KeyError):
+    """A name that is in no registry."""
+
+    # KeyError would show the message in quotes.
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingExtraError(PslrecError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs `{package}`, which is not installed: run `pip install 'pslrec[{extra}]'`")
