@@ -1,0 +1,26 @@
+"""The baseline below which nothing counts: the same list for everybody."""
+
+import numpy as np
+import torch
+
+from pslrec.baselines.base import BASELINES, Baseline
+from pslrec.data.interactions import Interactions
+
+
+@BASELINES.register("popularity")
+class Popularity(Baseline):
+    """Items by the number of users who have them.
+
+    >>> log = Interactions.from_ids(["ann", "bob", "bob"], ["tea", "tea", "milk"])
+    >>> Popularity().fit(log).score(np.array([0]))
+    tensor([[1., 2.]])
+    """
+
+    def _fit(self, interactions: Interactions) -> None:
+        pairs = np.unique(interactions.pair_keys())
+        counts = np.bincount(pairs % interactions.n_items, minlength=interactions.n_items)
+        self.counts = torch.from_numpy(counts.astype(np.float32))
+
+    def score(self, users: np.ndarray) -> torch.Tensor:
+        """The same counts for every user."""
+        return self.counts.repeat(len(users), 1)

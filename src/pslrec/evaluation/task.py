@@ -1,0 +1,94 @@
+"""What is asked of a scorer: which users, which items their lists must not hold, which ones are hits."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pslrec.data.dataset import Dataset
+from pslrec.data.interactions import Interactions
+from pslrec.errors import ConfigError, DataError
+
+Split = Literal["test", "validation"]
+Protocol = Literal["paper", "strict"]
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """A list of item rows for each user, sorted and without repeats (a matrix in CSR form).
+
+    Args:
+        offsets: where each user's list starts in `items`; one entry more than there are users.
+        items: the lists, one after the other.
+    """
+
+    offsets: np.ndarray
+    items: np.ndarray
+
+    @classmethod
+    def of(cls, *parts: Interactions) -> "RowLists":
+        """The items of each user in any of the parts."""
+        keys = np.unique(np.concatenate([part.pair_keys() for part in parts]))
+        n_users, n_items = parts[0].n_users, parts[0].n_items
+        users, items = np.divmod(keys, n_items)
+        offsets = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(users, minlength=n_users), out=offsets[1:])
+        return cls(offsets, items.astype(np.int32))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of each user's list."""
+        return np.diff(self.offsets)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return self.offsets.nbytes + self.items.nbytes
+
+    def positions(self, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The lists of some users as (position of the user in `users`, item) pairs."""
+        lengths = self.lengths[users]
+        rows = np.repeat(np.arange(len(users)), lengths)
+        # Counting on from each list's start, without a loop over users.
+        shift = np.repeat(self.offsets[users] - (np.cumsum(lengths) - lengths), lengths)
+        return rows, self.items[np.arange(len(rows)) + shift].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingTask:
+    """Users to rank the catalogue for.
+
+    Args:
+        users: rows of the users that count in the means.
+        seen: items hidden from each user's list.
+        relevant: items that are hits.
+        popularity: training interactions of each item.
+    """
+
+    users: np.ndarray
+    seen: RowLists
+    relevant: RowLists
+    popularity: np.ndarray
+
+
+def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> RankingTask:
+    """The task of one split under one protocol.
+
+    `paper` hides the training items and averages over all users, those without relevant items counting 0;
+    `strict` at test hides the validation items too, and averages over the users that have relevant items.
+    """
+    if split not in get_args(Split):
+        raise ConfigError(f"`split` must be one of {', '.join(get_args(Split))}, got {split!r}")
+    if protocol not in get_args(Protocol):
+        raise ConfigError(f"`protocol` must be one of {', '.join(get_args(Protocol))}, got {protocol!r}")
+    judged = dataset.test if split == "test" else dataset.validation
+    if judged is None:
+        raise DataError(
+            f"data set `{dataset.name}` has no validation part; carve one out of its training part first"
+        )
+    hidden = [dataset.train]
+    if split == "test" and protocol == "strict" and dataset.validation is not None:
+        hidden.append(dataset.validation)
+    relevant = RowLists.of(judged)
+    users = np.arange(dataset.n_users) if protocol == "paper" else np.flatnonzero(relevant.lengths)
+    return RankingTask(users, RowLists.of(*hidden), relevant, dataset.train.item_counts())

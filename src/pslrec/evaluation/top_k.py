@@ -1,0 +1,46 @@
+"""The best items of each row of scores, in an order that does not depend on the machine."""
+
+import torch
+
+HIDDEN = -torch.inf
+# Rows with equal scores at the edge are copied in small lots, so that they need next to no memory.
+_TIED_ROWS = 16
+
+
+def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values and columns of the `k` largest scores of each row, best first, equal scores by lower column.
+
+    Args:
+        scores: one row per user; minus infinity hides an item, which then comes last.
+        k: how many; rows narrower than that are returned whole.
+
+    >>> top_k(torch.tensor([[0.1, 0.7, 0.1, 0.7]]), 3)
+    (tensor([[0.7000, 0.7000, 0.1000]]), tensor([[1, 3, 0]]))
+    """
+    n_columns = scores.shape[1]
+    if k >= n_columns:
+        values, columns = scores.sort(dim=1, descending=True, stable=True)
+        return values, columns
+    values, columns = scores.topk(k + 1, dim=1)
+    # `topk` keeps arbitrary ones of several equal scores at the edge, so rows with such an edge are redone.
+    tied = (values[:, k - 1] == values[:, k]).nonzero().flatten()
+    values, columns = values[:, :k], columns[:, :k]
+    for rows in torch.split(tied, _TIED_ROWS):
+        values[rows], columns[rows] = _lowest_of_tied(scores[rows], values[rows])
+    return _order(values, columns)
+
+
+def _lowest_of_tied(scores: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    k = values.shape[1]
+    edge = values[:, -1:]
+    n_above = (values > edge).sum(dim=1, keepdim=True)
+    equal = scores == edge
+    chosen = (scores > edge) | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= k - n_above))
+    columns = chosen.nonzero()[:, 1].reshape(-1, k)
+    return scores.gather(1, columns), columns
+
+
+def _order(values: torch.Tensor, columns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    columns, by_column = columns.sort(dim=1)
+    values, by_value = values.gather(1, by_column).sort(dim=1, descending=True, stable=True)
+    return values, columns.gather(1, by_value)
