@@ -145,15 +145,24 @@ def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
 
 
 def _encode_strings(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
-    # Categories are hashed once per string; sorting then touches the distinct ones only.
-    categorical = column.cast(pl.Categorical)
-    codes = categorical.to_physical().to_numpy()
-    used, first = np.unique(codes, return_index=True)
-    distinct = column.gather(first)
+    # Categories of their own are dense codes by first appearance: every string is hashed once, and sorting
+    # touches the distinct ones only.
+    codes = column.cast(pl.Categorical(pl.Categories.random())).to_physical().to_numpy()
+    first = np.empty(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    distinct = _as_numbers(column.gather(first))
     order = distinct.arg_sort().to_numpy()
-    row_of_code = np.empty(int(used[-1]) + 1 if len(used) else 0, dtype=np.int32)
-    row_of_code[used[order]] = np.arange(len(used), dtype=np.int32)
+    row_of_code = np.empty(len(distinct), dtype=np.int32)
+    row_of_code[order] = np.arange(len(order), dtype=np.int32)
     return row_of_code[codes], Vocabulary(distinct.gather(order), kind=kind)
+
+
+def _as_numbers(ids: pl.Series) -> pl.Series:
+    # "7" becomes 7 only if no id would lose its spelling: "007" stays a string, and so do all others beside it.
+    numbers = ids.cast(pl.Int64, strict=False)
+    if len(ids) and numbers.null_count() == 0 and (numbers.cast(pl.String) == ids).all():
+        return numbers
+    return ids
 
 
 def _series(column: Iterable[Any]) -> pl.Series:

@@ -1,0 +1,55 @@
+"""Reading tables of interactions: one file per format, found by the end of the file's name or its content."""
+
+from pathlib import Path
+
+from pslrec.data.formats.base import FORMATS, ReadOptions, Table
+from pslrec.data.formats.bytes_of import check_readable, first_lines
+from pslrec.data.formats.delimited import read_delimited
+from pslrec.data.formats.json_lines import read_json_lines
+from pslrec.data.formats.lightgcn import looks_like_lightgcn, read_lightgcn
+from pslrec.data.formats.memory import interactions_from_matrix, is_frame, table_from_frame
+from pslrec.data.formats.parquet import read_parquet
+from pslrec.data.formats.recbole import read_recbole
+from pslrec.errors import DataError
+
+__all__ = [
+    "FORMATS",
+    "ReadOptions",
+    "Table",
+    "format_of",
+    "interactions_from_matrix",
+    "is_frame",
+    "read_delimited",
+    "read_json_lines",
+    "read_lightgcn",
+    "read_parquet",
+    "read_recbole",
+    "table_from_frame",
+]
+
+_FORMAT_OF_SUFFIX = {
+    ".csv": "delimited",
+    ".tsv": "delimited",
+    ".dat": "delimited",
+    ".data": "delimited",
+    ".parquet": "parquet",
+    ".jsonl": "json-lines",
+    ".ndjson": "json-lines",
+    ".json": "json-lines",
+    ".inter": "recbole",
+}
+
+
+def format_of(path: Path) -> str:
+    """Name of the format of a file, by the end of its name; a `.txt` is looked into."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    known = _FORMAT_OF_SUFFIX.get(suffix.lower())
+    if known is not None:
+        return known
+    check_readable(path)
+    if suffix.lower() in (".txt", ""):
+        lines, _ = first_lines(path, 200)
+        return "lightgcn" if lines and looks_like_lightgcn(lines) else "delimited"
+    raise DataError(
+        f"{path}: files ending in `{suffix}` are not known; name the format with `format=` (one of {', '.join(FORMATS)})"
+    )

@@ -1,0 +1,87 @@
+"""Which column of a table is the user, the item, the rating, the timestamp."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from pslrec.errors import DataError
+
+SPELLINGS = {
+    "user": "user user_id userid uid user_procid customer customer_id customerid reviewerID reviewer_id visitorid visitor_id",
+    "item": "item item_id itemid iid item_procid product product_id productid asin parent_asin movieId movie_id business_id "
+    "location location_id",
+    "rating": "rating ratings stars overall score",
+    "timestamp": "timestamp time ts date datetime when unixReviewTime",
+}
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[\s_\-]+", "", name.strip().lower())
+
+
+_ROLE_OF_SPELLING = {_canonical(name): role for role, names in SPELLINGS.items() for name in names.split()}
+
+
+def role_of(name: str) -> str | None:
+    """What a column of this name usually holds, or `None`.
+
+    >>> role_of("reviewerID"), role_of("Movie Id"), role_of("comment")
+    ('user', 'item', None)
+    """
+    return _ROLE_OF_SPELLING.get(_canonical(name))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns to read; `None` means: guess it, and do without a rating or timestamp if there is none."""
+
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    timestamp: str | None = None
+
+    def resolve(self, available: Sequence[str], origin: str) -> "Columns":
+        """The same with every name settled, guessed from the usual spellings in any case.
+
+        >>> Columns().resolve(["reviewerID", "asin", "text"], "reviews.csv")
+        Columns(user='reviewerID', item='asin', rating=None, timestamp=None)
+        """
+        resolved = Columns(**{field.name: self._resolve_role(field.name, available, origin) for field in fields(self)})
+        chosen = [name for name in resolved.names() if name is not None]
+        for name in chosen:
+            if available.count(name) > 1:
+                raise DataError(f"{origin}: column `{name}` appears {available.count(name)} times; rename or remove the others")
+            if chosen.count(name) > 1:
+                raise DataError(f"{origin}: column `{name}` can not be two things at once; name the columns explicitly")
+        return resolved
+
+    def names(self) -> list[str | None]:
+        """User, item, rating, timestamp, in this order."""
+        return [self.user, self.item, self.rating, self.timestamp]
+
+    def _resolve_role(self, role: str, available: Sequence[str], origin: str) -> str | None:
+        given = getattr(self, role)
+        if given is not None:
+            return self._find(given, role, available, origin)
+        taken = {name for name in self.names() if name is not None}
+        candidates = list(dict.fromkeys(name for name in available if role_of(name) == role and name not in taken))
+        option = f"`{role}=` (on the command line --{role}-column)"
+        if len(candidates) > 1:
+            raise DataError(f"{origin}: {_listed(candidates)} could all be the {role} column; say which with {option}")
+        if not candidates and role in ("user", "item"):
+            raise DataError(
+                f"{origin}: no {role} column found among {_listed(available)}; name it with {option}"
+                + (", or the separator may be another one" if len(available) == 1 else "")
+            )
+        return candidates[0] if candidates else None
+
+    @staticmethod
+    def _find(given: str, role: str, available: Sequence[str], origin: str) -> str:
+        if given in available:
+            return given
+        raise DataError(f"{origin}: there is no column `{given}` for the {role}; the columns are {_listed(available)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

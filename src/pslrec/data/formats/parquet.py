@@ -1,0 +1,21 @@
+"""Parquet files."""
+
+from pathlib import Path
+
+import polars as pl
+
+from pslrec.data.formats.base import FORMATS, ReadOptions, Table
+from pslrec.data.formats.bytes_of import check_readable
+from pslrec.errors import DataError
+
+
+@FORMATS.register("parquet")
+def read_parquet(path: Path, options: ReadOptions) -> Table:
+    """Read the needed columns of a Parquet file."""
+    check_readable(path)
+    try:
+        columns = options.columns.resolve(list(pl.read_parquet_schema(path)), str(path))
+        frame = pl.read_parquet(path, columns=[name for name in columns.names() if name is not None])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from error
+    return Table(frame, columns, str(path))

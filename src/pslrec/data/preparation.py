@@ -1,0 +1,149 @@
+"""From a raw log to what models are trained on: rating threshold, duplicates, k-core."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pslrec.data.interactions import Interactions
+from pslrec.errors import DataError
+
+Weighting = Literal["none", "count", "rating"]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What to keep of a log.
+
+    Args:
+        minimum_rating: interactions rated lower are removed; `None` keeps all.
+        k_core: repeat removing users and items with fewer interactions than this, until none is left; 0 keeps all.
+        weights: what a pair's confidence is: always 1, how often it was seen, or the sum of its ratings.
+    """
+
+    minimum_rating: float | None = None
+    k_core: int = 0
+    weights: Weighting = "none"
+
+
+PAPER = Preparation(minimum_rating=3, k_core=10)
+
+
+def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Interactions:
+    """Filter a log as the paper does: ratings of at least 3, each pair once, the 10-core.
+
+    Of a repeated pair the first one (by time where it is known) is kept. The result is sorted by user and item, and its
+    vocabularies hold only who is left, in the order they had.
+
+    >>> log = Interactions.from_ids(["ann", "ann", "bob", "bob", "bob"], [1, 2, 1, 2, 3])
+    >>> prepare(log, Preparation(k_core=2)).to_frame().rows()
+    [('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2)]
+    """
+    if preparation.k_core < 0:
+        raise DataError(f"`k_core` must not be negative, got {preparation.k_core}")
+    liked = _rated(interactions, preparation.minimum_rating)
+    distinct = _distinct(liked, preparation.weights)
+    kept = k_core_mask(distinct, preparation.k_core)
+    if not kept.any():
+        raise DataError(_why_empty(distinct, preparation.k_core))
+    return compact(distinct if kept.all() else distinct.select(kept))
+
+
+def _rated(interactions: Interactions, minimum_rating: float | None) -> Interactions:
+    if minimum_rating is None or interactions.ratings is None:
+        return interactions
+    kept = interactions.ratings >= minimum_rating
+    if not kept.any():
+        highest = interactions.ratings.max()
+        raise DataError(f"no interaction has a rating of at least {minimum_rating:g}, the highest is {highest:g}")
+    return interactions if kept.all() else interactions.select(kept)
+
+
+def _distinct(interactions: Interactions, weights: Weighting) -> Interactions:
+    keys = interactions.pair_keys()
+    carries_columns = interactions.ratings is not None or interactions.timestamps is not None
+    if not carries_columns and interactions.weights is None and weights == "none":
+        # Nothing travels with a pair, so the sorted keys are all there is: half the time of sorting positions.
+        keys.sort()
+        keys = keys[_starts(keys)]
+        users, items = np.divmod(keys, interactions.n_items)
+        return Interactions(users, items, interactions.user_vocabulary, interactions.item_vocabulary)
+    order = np.argsort(keys, kind="stable") if interactions.timestamps is None else np.lexsort((interactions.timestamps, keys))
+    starts = _starts(keys[order])
+    distinct = interactions.select(order[starts])
+    return _weighted(interactions, distinct, order, starts, weights)
+
+
+def _weighted(
+    interactions: Interactions, distinct: Interactions, order: np.ndarray, starts: np.ndarray, weights: Weighting
+) -> Interactions:
+    if weights == "rating":
+        if interactions.ratings is None:
+            raise DataError("`weights` can not be `rating`: the interactions have no ratings")
+        values = interactions.ratings
+    elif weights == "count" or interactions.weights is not None:
+        values = np.ones(len(interactions), dtype=np.float32) if interactions.weights is None else interactions.weights
+    else:
+        return distinct
+    sums = np.add.reduceat(values[order].astype(np.float64), np.flatnonzero(starts))
+    return Interactions(
+        distinct.users,
+        distinct.items,
+        distinct.user_vocabulary,
+        distinct.item_vocabulary,
+        distinct.ratings,
+        distinct.timestamps,
+        sums,
+    )
+
+
+def _starts(sorted_keys: np.ndarray) -> np.ndarray:
+    starts = np.ones(len(sorted_keys), dtype=bool)
+    np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=starts[1:])
+    return starts
+
+
+def k_core_mask(interactions: Interactions, k: int) -> np.ndarray:
+    """Which interactions belong to the k-core: the largest part in which every user and item has at least k."""
+    kept = np.arange(len(interactions))
+    users, items = interactions.users, interactions.items
+    while k > 1 and len(kept):
+        stays = np.bincount(users, minlength=1)[users] >= k
+        stays &= np.bincount(items, minlength=1)[items] >= k
+        if stays.all():
+            break
+        kept, users, items = kept[stays], users[stays], items[stays]
+    mask = np.zeros(len(interactions), dtype=bool)
+    mask[kept] = True
+    return mask
+
+
+def compact(interactions: Interactions) -> Interactions:
+    """The same interactions over vocabularies that hold only the users and items that occur."""
+    user_rows = np.flatnonzero(interactions.user_counts())
+    item_rows = np.flatnonzero(interactions.item_counts())
+    if len(user_rows) == interactions.n_users and len(item_rows) == interactions.n_items:
+        return interactions
+    new_user = np.zeros(interactions.n_users, dtype=np.int32)
+    new_user[user_rows] = np.arange(len(user_rows), dtype=np.int32)
+    new_item = np.zeros(interactions.n_items, dtype=np.int32)
+    new_item[item_rows] = np.arange(len(item_rows), dtype=np.int32)
+    return Interactions(
+        new_user[interactions.users],
+        new_item[interactions.items],
+        interactions.user_vocabulary.select(user_rows),
+        interactions.item_vocabulary.select(item_rows),
+        interactions.ratings,
+        interactions.timestamps,
+        interactions.weights,
+    )
+
+
+def _why_empty(interactions: Interactions, k: int) -> str:
+    largest = k - 1
+    while largest > 1 and not k_core_mask(interactions, largest).any():
+        largest -= 1
+    return (
+        f"nothing is left of {len(interactions):,} interactions in the {k}-core; "
+        f"the largest core that is not empty is {largest}: lower `k_core` (on the command line --k-core)"
+    )
