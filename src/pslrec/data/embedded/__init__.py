@@ -1,0 +1,5 @@
+"""Data that comes with the package and needs no network; docs/embedded-data.md tells where it is from."""
+
+from pslrec.data.embedded.debian import debian_packages as debian_packages
+
+__all__ = ["debian_packages"]
