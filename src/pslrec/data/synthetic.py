@@ -103,14 +103,16 @@ def planted_tastes(
     With u a user, i an item, k one of K topics:
 
     - tastes θ_u and traits φ_i are Dirichlet(1/focus, ..., 1/focus) over the topics;
-    - popularity p_i is proportional to r_i^-exponent, where r_i is a random rank from 1 to the number of items;
+    - popularity p_i is proportional to r_i^-exponent, where r_i is a random rank from 1 to n_items;
     - within a topic, P(i | k) is proportional to p_i φ_ik;
     - preference P(i | u) = Σ_k θ_uk P(i | k), a matrix of rank K;
-    - a choice is drawn from (1 - noise) P(i | u) + noise / n_items, again and again without repeating an item, until the
-      user has n_u items; n_u = median · exp(spread · z) rounded, z standard normal, at least the minimum and at most half
-      of the items;
-    - the time of an interaction is (1 - drift) v + drift · peak_i of a period of two years, v and peak_i uniform in 0..1;
-    - stars rank the interactions by log P(i | u) - log p_i + z, and cut them at the shares 6, 9, 20, 30 and 35 %.
+    - a choice is drawn from (1 - noise) P(i | u) + noise / n_items, again and again without repeating an
+      item, until the user has n_u items; n_u = median · exp(spread · z) rounded, z standard normal, at least
+      the minimum and at most half of the items;
+    - an interaction happens at the part (1 - drift) v + drift · peak_i of two years, with v and peak_i
+      uniform from 0 to 1: items come into fashion and go;
+    - stars rank the interactions by log P(i | u) - log p_i + z and cut them at fixed shares, from 6 % with
+      one star to 35 % with five.
 
     Each part has its own random stream: ratings or timestamps do not change the pairs.
 
@@ -132,9 +134,7 @@ def planted_tastes(
     if n_users < 1:
         raise DataError(f"`n_users` must be at least 1, got {n_users}")
     if n_items < 2 * model.minimum_history:
-        raise DataError(
-            f"`n_items` must be at least twice `minimum_history` ({model.minimum_history}), got {n_items}"
-        )
+        raise DataError(f"`n_items` must be at least twice `minimum_history` ({model.minimum_history}), got {n_items}")
     user_tastes = _dirichlet(n_users, model, generator(seed, "planted", "users"))
     popularity = _popularity(n_items, model, generator(seed, "planted", "popularity"))
     traits = _dirichlet(n_items, model, generator(seed, "planted", "items"))
@@ -160,10 +160,10 @@ def planted_tastes(
 
 
 def checkerboard(n_users: int = 40, n_items: int = 30) -> Dataset:
-    """Users who like every item of their own parity, with one of them per user held out: the one right answer.
+    """Users who like all items of their own parity, with one per user held out: the one right answer.
 
-    Even users have the even items and odd users the odd ones; of all items that are not in a user's training part, the test
-    item is the only one that users alike have chosen, so that any recommender worth the name ranks it first.
+    Even users have the even items and odd users the odd ones. Of the items that are not in a user's training
+    part, the test item is the only one that like-minded users chose: a sound recommender ranks it first.
 
     Args:
         n_users: number of users, at least 4.
@@ -196,9 +196,7 @@ def _popularity(n_items: int, model: TasteModel, random: np.random.Generator) ->
     return np.asarray(weights / weights.sum())
 
 
-def _history_lengths(
-    n_users: int, n_items: int, model: TasteModel, random: np.random.Generator
-) -> np.ndarray:
+def _history_lengths(n_users: int, n_items: int, model: TasteModel, random: np.random.Generator) -> np.ndarray:
     lengths = model.median_history * np.exp(model.history_spread * random.standard_normal(n_users))
     return np.rint(np.clip(lengths, model.minimum_history, n_items // 2)).astype(np.int64)
 
@@ -211,8 +209,8 @@ def _choose(
     noise: float,
     random: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    # The n largest of log-probabilities plus Gumbel noise are a draw of n items one after the other without repeats. The
-    # same in other words, and cheaper: the n smallest of exponential noise divided by probability.
+    # Every item arrives after a waiting time whose rate is its chance: the first n to arrive are n choices
+    # made one after the other without repeats, for all users at once.
     n_users, n_items = len(user_tastes), topic_items.shape[1]
     most = int(lengths.max())
     chosen = np.empty((n_users, most), dtype=np.int64)
