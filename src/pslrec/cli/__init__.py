@@ -1,2 +1,5 @@
-def main() -> None:
-    """Entry point."""
+"""The command line: one file per verb, each a thin caller of the library. Only this package prints."""
+
+from pslrec.cli.main import main
+
+__all__ = ["main"]

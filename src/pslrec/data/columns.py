@@ -50,7 +50,9 @@ class Columns:
         chosen = [name for name in resolved.names() if name is not None]
         for name in chosen:
             if available.count(name) > 1:
-                raise DataError(f"{origin}: column `{name}` appears {available.count(name)} times; rename or remove the others")
+                raise DataError(
+                    f"{origin}: column `{name}` appears {available.count(name)} times; rename or remove the others"
+                )
             if chosen.count(name) > 1:
                 raise DataError(f"{origin}: column `{name}` can not be two things at once; name the columns explicitly")
         return resolved

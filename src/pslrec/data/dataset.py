@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pslrec.data.interactions import Interactions
+from pslrec.data.interactions import Interactions, concatenate
 from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import DataError
 
@@ -47,6 +47,15 @@ class Dataset:
     def item_vocabulary(self) -> Vocabulary:
         """External item ids by row."""
         return self.train.item_vocabulary
+
+    def parts(self) -> dict[str, Interactions]:
+        """The parts that there are, by name."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def whole(self) -> Interactions:
+        """All interactions, as if they had never been split."""
+        return concatenate(list(self.parts().values()))
 
     def __repr__(self) -> str:
         validation = 0 if self.validation is None else len(self.validation)

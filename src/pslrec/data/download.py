@@ -41,14 +41,12 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pslrec"
 
 
-def download(
-    url: str, destination: Path, *, checksum: str | None = None, on_progress: Progress | None = None
-) -> Path:
+def download(url: str, destination: Path, *, checksum: str | None = None, on_progress: Progress | None = None) -> Path:
     """Fetch one file; an earlier attempt that was cut off is continued.
 
-    Bytes go to `destination` with `.part` appended, and are renamed once length and checksum are right, so what
-    is at `destination` is always whole. A part survives a lost connection and Ctrl-C; it is thrown away when the
-    file has changed on the server since, or when the checksum is wrong.
+    Bytes go to `destination` with `.part` appended, and are renamed once length and checksum are right, so
+    what is at `destination` is always whole. A part survives a lost connection and Ctrl-C; it is thrown away
+    when the file has changed on the server since, or when the checksum is wrong.
 
     Args:
         url: an http or https address.
@@ -72,9 +70,7 @@ def download(
             _receive(url, response, part, on_progress)
     if checksum is not None and not matches(part.path, checksum):
         part.discard()
-        raise DownloadError(
-            f"what came from {url} does not have the checksum {checksum}; it was deleted, try again"
-        )
+        raise DownloadError(f"what came from {url} does not have the checksum {checksum}; it was deleted, try again")
     with _writing(destination):
         part.publish()
     return destination
@@ -90,9 +86,7 @@ def matches(path: Path, checksum: str) -> bool:
     """
     algorithm, separator, digest = checksum.partition(":")
     if algorithm not in DIGESTS or not separator:
-        raise ValueError(
-            f"`checksum` must start with one of {', '.join(DIGESTS)} and a colon, got {checksum}"
-        )
+        raise ValueError(f"`checksum` must start with one of {', '.join(DIGESTS)} and a colon, got {checksum}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, DIGESTS[algorithm]).hexdigest() == digest.lower()
 
@@ -203,9 +197,7 @@ def _receive(url: str, response: HTTPResponse, part: _Part, on_progress: Progres
         file.flush()
         os.fsync(file.fileno())
     if total is not None and received != total:
-        raise DownloadError(
-            f"{url} stopped after {received:,} of {total:,} bytes; run again to continue there"
-        )
+        raise DownloadError(f"{url} stopped after {received:,} of {total:,} bytes; run again to continue there")
 
 
 def _chunks(url: str, response: HTTPResponse) -> Iterator[bytes]:
@@ -213,9 +205,7 @@ def _chunks(url: str, response: HTTPResponse) -> Iterator[bytes]:
         try:
             chunk = response.read(CHUNK_BYTES)
         except (OSError, HTTPException) as error:
-            message = (
-                f"the connection to {url} broke: {_reason(error)}; run again to continue where it stopped"
-            )
+            message = f"the connection to {url} broke: {_reason(error)}; run again to continue where it stopped"
             raise DownloadError(message) from error
         if not chunk:
             return

@@ -1,6 +1,6 @@
 """Who did what: immutable columns of row numbers with the vocabularies that give them meaning."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,7 +45,13 @@ class Interactions:
     weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        columns = {"users": np.int32, "items": np.int32, "ratings": np.float32, "timestamps": np.int64, "weights": np.float32}
+        columns = {
+            "users": np.int32,
+            "items": np.int32,
+            "ratings": np.float32,
+            "timestamps": np.int64,
+            "weights": np.float32,
+        }
         for name, dtype in columns.items():
             column = getattr(self, name)
             if column is None:
@@ -58,7 +64,9 @@ class Interactions:
         for name, vocabulary in (("users", self.user_vocabulary), ("items", self.item_vocabulary)):
             column = getattr(self, name)
             if len(column) and (column.min() < 0 or column.max() >= len(vocabulary)):
-                raise DataError(f"`{name}` must be row numbers below {len(vocabulary)}, got {column.min()} to {column.max()}")
+                raise DataError(
+                    f"`{name}` must be row numbers below {len(vocabulary)}, got {column.min()} to {column.max()}"
+                )
 
     @classmethod
     def from_ids(
@@ -105,7 +113,8 @@ class Interactions:
 
     def pair_keys(self) -> np.ndarray:
         """One number per interaction that orders by user, then item, and is equal for equal pairs."""
-        return self.users.astype(np.int64) * self.n_items + self.items
+        keys: np.ndarray = self.users.astype(np.int64) * self.n_items + self.items
+        return keys
 
     def user_counts(self) -> np.ndarray:
         """Interactions of each user."""
@@ -131,15 +140,40 @@ class Interactions:
         return pl.DataFrame(columns)
 
 
+def concatenate(parts: Sequence[Interactions]) -> Interactions:
+    """Interactions of all the parts, which share their vocabularies; a column that one part lacks is left out."""
+
+    def joined(name: str) -> np.ndarray | None:
+        columns = [getattr(part, name) for part in parts]
+        return None if any(column is None for column in columns) else np.concatenate(columns)
+
+    users, items = joined("users"), joined("items")
+    assert users is not None
+    assert items is not None
+    return replace(
+        parts[0],
+        users=users,
+        items=items,
+        ratings=joined("ratings"),
+        timestamps=joined("timestamps"),
+        weights=joined("weights"),
+    )
+
+
 def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
     """Row number of each entry, and the vocabulary of the distinct entries in sorted order."""
     if column.null_count():
-        raise DataError(f"the {kind} column has {column.null_count()} missing values; remove those rows or fill them in")
+        raise DataError(
+            f"the {kind} column has {column.null_count()} missing values; remove those rows or fill them in"
+        )
     if column.dtype == pl.String:
         return _encode_strings(column, kind)
     distinct = column.unique().sort()
     rows = column.to_frame("id").join(
-        pl.DataFrame({"id": distinct, "row": np.arange(len(distinct), dtype=np.int32)}), on="id", how="left", maintain_order="left"
+        pl.DataFrame({"id": distinct, "row": np.arange(len(distinct), dtype=np.int32)}),
+        on="id",
+        how="left",
+        maintain_order="left",
     )
     return rows["row"].to_numpy(), Vocabulary(distinct, kind=kind)
 

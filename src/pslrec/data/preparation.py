@@ -68,14 +68,22 @@ def _distinct(interactions: Interactions, weights: Weighting) -> Interactions:
         keys = keys[_starts(keys)]
         users, items = np.divmod(keys, interactions.n_items)
         return Interactions(users, items, interactions.user_vocabulary, interactions.item_vocabulary)
-    order = np.argsort(keys, kind="stable") if interactions.timestamps is None else np.lexsort((interactions.timestamps, keys))
+    order = (
+        np.argsort(keys, kind="stable")
+        if interactions.timestamps is None
+        else np.lexsort((interactions.timestamps, keys))
+    )
     starts = _starts(keys[order])
     distinct = interactions.select(order[starts])
     return _weighted(interactions, distinct, order, starts, weights)
 
 
 def _weighted(
-    interactions: Interactions, distinct: Interactions, order: np.ndarray, starts: np.ndarray, weights: Weighting
+    interactions: Interactions,
+    distinct: Interactions,
+    order: np.ndarray,
+    starts: np.ndarray,
+    weights: Weighting,
 ) -> Interactions:
     if weights == "rating":
         if interactions.ratings is None:

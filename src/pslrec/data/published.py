@@ -129,17 +129,17 @@ def _unzip(path: Path, directory: Path) -> None:
         raise DataError(f"{path}: not a zip, or it is truncated ({error}); fetch it again") from error
 
 
-def _vocabularies(
-    directory: Path, origin: Path, parts: list[CleanColumns]
-) -> dict[str, tuple[pl.Series, Vocabulary]]:
+def _vocabularies(directory: Path, origin: Path, parts: list[CleanColumns]) -> dict[str, tuple[pl.Series, Vocabulary]]:
     """For users and items: the ids used in the parts, in row order, and the vocabulary they stand for."""
     result = {}
     for kind in ("user", "item"):
         listed = directory / f"{kind}_list.tsv"
         if listed.exists():
-            frame = pl.read_csv(listed, separator="\t", infer_schema=False, quote_char=None)
+            frame = pl.read_csv(listed, separator="\t", infer_schema=False)
             if frame.width != 2:
-                raise DataError(f"{origin}: {listed.name} must have two columns, original id and new id, got {frame.width}")
+                raise DataError(
+                    f"{origin}: {listed.name} must have two columns, original id and new id, got {frame.width}"
+                )
             result[kind] = (frame.to_series(1), Vocabulary(frame.to_series(0), kind=kind))
         else:
             ids = pl.concat([getattr(part, f"{kind}s").cast(pl.String) for part in parts])

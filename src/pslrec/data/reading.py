@@ -8,7 +8,15 @@ from scipy.sparse import issparse
 
 from pslrec.data.cleaning import to_interactions
 from pslrec.data.columns import Columns
-from pslrec.data.formats import FORMATS, ReadOptions, Table, format_of, interactions_from_matrix, is_frame, table_from_frame
+from pslrec.data.formats import (
+    FORMATS,
+    ReadOptions,
+    Table,
+    format_of,
+    interactions_from_matrix,
+    is_frame,
+    table_from_frame,
+)
 from pslrec.data.interactions import Interactions
 from pslrec.errors import DataError
 

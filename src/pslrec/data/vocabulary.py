@@ -33,7 +33,9 @@ class Vocabulary:
         if self.series.null_count():
             raise DataError(f"{kind} ids must not be missing: {self.series.null_count()} are")
         if self.series.n_unique() != len(self.series):
-            raise DataError(f"{kind} ids of a vocabulary must be unique: {len(self.series) - self.series.n_unique()} repeat")
+            raise DataError(
+                f"{kind} ids of a vocabulary must be unique: {len(self.series) - self.series.n_unique()} repeat"
+            )
 
     @cached_property
     def _row_of(self) -> dict[Any, int]:
@@ -46,7 +48,11 @@ class Vocabulary:
         return identifier in self._row_of
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.series.dtype == other.series.dtype and self.series.equals(other.series)
+        return (
+            isinstance(other, Vocabulary)
+            and self.series.dtype == other.series.dtype
+            and self.series.equals(other.series)
+        )
 
     def __hash__(self) -> int:
         return hash((len(self), self.kind))

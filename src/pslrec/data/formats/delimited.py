@@ -27,7 +27,10 @@ def read_delimited(path: Path, options: ReadOptions) -> Table:
     frame = _parse(path, content, layout, columns)
     lines_before = layout.blank_lines + layout.has_header
     return Table(
-        frame, columns, str(path), lambda row: f"line {_line_of_row(content, layout.separator, row + lines_before)}"
+        frame,
+        columns,
+        str(path),
+        lambda row: f"line {_line_of_row(content, layout.separator, row + lines_before)}",
     )
 
 
@@ -128,7 +131,9 @@ def _explain(path: Path, content: bytes | Path, layout: _Layout, error: Exceptio
         elif quote_opened is None and text:
             found = len(split_line(text, layout.separator))
             if found != len(layout.names):
-                raise DataError(f"{path}: line {number} has {found} fields, {len(layout.names)} were expected") from error
+                raise DataError(
+                    f"{path}: line {number} has {found} fields, {len(layout.names)} were expected"
+                ) from error
     if quote_opened is not None:
         raise DataError(
             f"{path}: line {quote_opened} has a quotation mark that is not closed; "

@@ -12,7 +12,7 @@ from pslrec.errors import DataError
 
 
 @FORMATS.register("lightgcn")
-def read_lightgcn(path: Path, options: ReadOptions) -> Table:
+def read_lightgcn(path: Path, options: ReadOptions) -> Table:  # noqa: ARG001 - the layout is fixed
     """Read lines of `user item item ...`; a user without items has no interactions."""
     content = decompressed(path)
     raw = content.read_bytes() if isinstance(content, Path) else content

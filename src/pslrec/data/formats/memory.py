@@ -34,7 +34,9 @@ def _polars_frame(source: Any) -> pl.DataFrame:
     names = [str(name) for name in getattr(source, "columns", [])]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise DataError(f"the frame: column `{repeated[0]}` appears {names.count(repeated[0])} times; rename or remove the others")
+        raise DataError(
+            f"the frame: column `{repeated[0]}` appears {names.count(repeated[0])} times; rename or remove the others"
+        )
     try:
         return pl.DataFrame(source)
     except ImportError:

@@ -1,6 +1,7 @@
 """Dividing interactions into training, validation and test parts: one file per rule, each a pure function of data and seed."""
 
 from pslrec.data.splits.base import SPLITS, Split
+from pslrec.data.splits.by_name import split_by_name
 from pslrec.data.splits.iid import iid_split
 from pslrec.data.splits.leave_one_out import leave_one_out_split
 from pslrec.data.splits.popularity import popularity_split
@@ -15,6 +16,7 @@ __all__ = [
     "leave_one_out_split",
     "paper_validation",
     "popularity_split",
+    "split_by_name",
     "temporal_split",
     "temporal_split_per_user",
 ]

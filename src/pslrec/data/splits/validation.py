@@ -30,7 +30,7 @@ def fraction_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 
 def _carve(dataset: Dataset, fraction: float, seed: int, *, at_least: int, keep: int) -> Dataset:
     check_fraction("fraction", fraction)
     if dataset.validation is not None:
-        raise DataError("the data set has a validation part already; use `data.validation = \"none\"` to keep it")
+        raise DataError('the data set has a validation part already; use `data.validation = "none"` to keep it')
     ordered = dataset.train.sorted()
     generator = random.Random(seed)  # the published validation sets were drawn from this generator
     chosen = np.zeros(len(ordered), dtype=bool)

@@ -1,0 +1,85 @@
+"""`pslrec data fetch`: get a published data set, or list what there is."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from pslrec.data.sources import SOURCES, Source, fetch, find_raw, find_split
+
+INTERRUPTED = 130
+
+
+def fetch_command(
+    name: Annotated[str | None, typer.Argument(help="Which data set; without a name all are listed.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", "-d", help="Where to put it; by default a cache.")
+    ] = None,
+) -> None:
+    """Download a published data set, continuing where an earlier attempt stopped, and print where it is."""
+    console = Console(stderr=True)
+    if name is None:
+        Console().print(_overview(directory))
+        return
+    source = SOURCES[name]
+    console.print(f"{source.title}: {source.licence}", highlight=False, soft_wrap=True)
+    try:
+        path = _fetch_with_progress(source, directory, console)
+    except KeyboardInterrupt:
+        console.print(f"stopped; run `pslrec data fetch {name}` again to continue where it was", soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(f"the paper's preparation: {preparation(source)}", highlight=False, soft_wrap=True)
+    # The path alone goes to the standard output, so that a script can take it.
+    typer.echo(path)
+
+
+def preparation(source: Source) -> str:
+    """What the paper does to the raw data, and what is left."""
+    threshold = "" if source.min_rating is None else f"ratings of at least {source.min_rating:g}, "
+    left = source.statistics
+    return (
+        f"{threshold}repeated pairs removed, {source.k_core}-core; "
+        f"leaves {left.n_users:,} users, {left.n_items:,} items, {left.n_interactions:,} interactions"
+    )
+
+
+def _fetch_with_progress(source: Source, directory: Path | None, console: Console) -> Path:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(source.raw_file, total=None, visible=False)
+
+        def show(received: int, total: int | None) -> None:
+            progress.update(task, completed=received, total=total, visible=True)
+
+        return fetch(source.name, directory, on_progress=show)
+
+
+def _overview(directory: Path | None) -> Table:
+    table = Table(box=None)
+    table.add_column("name", no_wrap=True)
+    for heading in ("users", "items", "interactions"):
+        table.add_column(heading, justify="right")
+    table.add_column("on this machine")
+    for name in SOURCES:
+        counts = SOURCES[name].statistics
+        present = {"raw": find_raw(name, directory), "split": find_split(name, directory)}
+        here = ", ".join(kind for kind, path in present.items() if path) or "-"
+        sizes = (f"{count:,}" for count in (counts.n_users, counts.n_items, counts.n_interactions))
+        table.add_row(name, *sizes, here)
+    return table

@@ -1,0 +1,73 @@
+"""Data by name or path: what the command line and configuration call DATA."""
+
+from pathlib import Path
+from typing import Any
+
+from pslrec.data.columns import Columns
+from pslrec.data.dataset import Dataset
+from pslrec.data.embedded import debian_packages
+from pslrec.data.interactions import Interactions
+from pslrec.data.preparation import Preparation, prepare
+from pslrec.data.published import is_published_split, read_published
+from pslrec.data.reading import read_interactions
+from pslrec.data.sources import SOURCES, find
+from pslrec.data.synthetic import planted_tastes
+from pslrec.errors import DataError
+
+
+def _synthetic() -> Interactions:
+    return planted_tastes().interactions
+
+
+EMBEDDED = {"debian": debian_packages, "synthetic": _synthetic}
+
+
+def load(
+    data: str | Path,
+    *,
+    columns: Columns | None = None,
+    format: str | None = None,  # noqa: A002 - the word users look for
+    separator: str | None = None,
+    repair: bool = False,
+) -> Interactions | Dataset:
+    """Find data by name or path: a `Dataset` where it comes split, else `Interactions`.
+
+    Args:
+        data: `debian` or `synthetic` (they come with the package), the name of a source such as `gowalla` (its published split if
+            that is on this machine, else its raw file, prepared as in the paper), or the path of a file, directory or zip.
+        columns: as in `read_interactions`.
+        format: as in `read_interactions`.
+        separator: as in `read_interactions`.
+        repair: as in `read_published`.
+
+    >>> load("debian")
+    Interactions(150,559 pairs of 15,877 users and 5,077 items)
+    """
+    if str(data) in EMBEDDED:
+        return EMBEDDED[str(data)]()
+    path = Path(data)
+    if str(data) in SOURCES and not path.exists():
+        return _load_source(str(data))
+    if is_published_split(path):
+        return read_published(path, repair=repair)
+    if path.is_dir():
+        raise DataError(
+            f"{path}: there is no `train.tsv` in this directory; give a file, or a directory with train and test"
+        )
+    if not path.exists() and path.suffix == "":
+        names = ", ".join([*EMBEDDED, *SOURCES])
+        raise DataError(f"{data}: no such file, and no data set of that name; the names are {names}")
+    return read_interactions(path, columns=columns, format=format, separator=separator)
+
+
+def load_interactions(data: str | Path, **options: Any) -> Interactions:
+    """As `load`, but what comes split is put together again."""
+    loaded = load(data, **options)
+    return loaded.whole() if isinstance(loaded, Dataset) else loaded
+
+
+def _load_source(name: str) -> Interactions | Dataset:
+    source, path = SOURCES[name], find(name)
+    if path.suffix == ".zip" and path.stem == source.stem:
+        return read_published(path)
+    return prepare(source.read_raw(path), Preparation(source.min_rating, source.k_core))
