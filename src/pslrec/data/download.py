@@ -28,6 +28,10 @@ DIGESTS: dict[str, Callable[[], Any]] = {
 }
 
 
+class UnwritableError(DownloadError):
+    """The place where a download shall go takes no files."""
+
+
 def cache_directory() -> Path:
     """Where downloads are kept: `PSLREC_CACHE_DIR`, or `pslrec` in the platform's directory for caches."""
     chosen = os.environ.get("PSLREC_CACHE_DIR")
@@ -218,7 +222,7 @@ def _writing(destination: Path) -> Iterator[None]:
         yield
     except OSError as error:
         message = f"{destination} cannot be written: {_reason(error)}; choose another directory or make room"
-        raise DownloadError(message) from error
+        raise UnwritableError(message) from error
 
 
 def _validator(response: HTTPResponse) -> str:
