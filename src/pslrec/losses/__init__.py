@@ -1,0 +1,50 @@
+"""Losses: scores of positives and negatives in, one number to minimise out; torch is all they need.
+
+>>> import torch
+>>> loss = PairwiseSoftmaxLoss(surrogate="relu", temperature=0.1)
+>>> loss(torch.tensor([0.5]), torch.tensor([[0.5, -0.5]]))
+tensor(0.)
+"""
+
+from pslrec.losses.adv_infonce import AdvInfoNCELoss, adv_infonce_loss
+from pslrec.losses.base import LOSSES, DivergenceError, Loss, Setup, Step, register_loss
+from pslrec.losses.bce import BCELoss, bce_loss
+from pslrec.losses.bpr import BPRLoss, bpr_loss
+from pslrec.losses.bsl import BilateralSoftmaxLoss, bilateral_softmax_loss, original_bilateral_softmax_loss
+from pslrec.losses.llpauc import LLPAUCLoss, LLPAUCScalars, llpauc_loss
+from pslrec.losses.mse import MSELoss, mse_loss
+from pslrec.losses.psl import PairwiseSoftmaxLoss, pairwise_softmax_loss
+from pslrec.losses.softmax import SoftmaxLoss, softmax_loss
+from pslrec.losses.softmax_at_k import SoftmaxAtKLoss, softmax_at_k_loss
+from pslrec.losses.surrogates import SURROGATES, Surrogate
+
+__all__ = [
+    "LOSSES",
+    "SURROGATES",
+    "AdvInfoNCELoss",
+    "BCELoss",
+    "BPRLoss",
+    "BilateralSoftmaxLoss",
+    "DivergenceError",
+    "LLPAUCLoss",
+    "LLPAUCScalars",
+    "Loss",
+    "MSELoss",
+    "PairwiseSoftmaxLoss",
+    "Setup",
+    "SoftmaxAtKLoss",
+    "SoftmaxLoss",
+    "Step",
+    "Surrogate",
+    "adv_infonce_loss",
+    "bce_loss",
+    "bilateral_softmax_loss",
+    "bpr_loss",
+    "llpauc_loss",
+    "mse_loss",
+    "original_bilateral_softmax_loss",
+    "pairwise_softmax_loss",
+    "register_loss",
+    "softmax_at_k_loss",
+    "softmax_loss",
+]

@@ -1,0 +1,112 @@
+"""AdvInfoNCE: the softmax loss with a learnt, adversarial hardness for each negative."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pslrec.losses import base
+from pslrec.losses.adversary import Adversary
+from pslrec.losses.base import Phase, Setup, positive_number
+
+
+def adv_infonce_loss(
+    positive_scores: Tensor,
+    negative_scores: Tensor,
+    hardness: Tensor,
+    *,
+    temperature: float,
+    negative_weight: float = 64.0,
+) -> Tensor:
+    """AdvInfoNCE of each positive: log(1 + K Σ_j exp(h_j + (s_j - s) / τ)).
+
+    Args:
+        positive_scores: half cosines, shape (batch,).
+        negative_scores: half cosines, shape (batch, negatives).
+        hardness: h_j = log δ_j, shape (batch, negatives); 0 for all negatives alike.
+        temperature: τ.
+        negative_weight: K.
+    """
+    scaled = base.differences(positive_scores, negative_scores) / temperature
+    exponent = math.log(negative_weight) + torch.logsumexp(hardness + scaled, dim=1)
+    return -functional.logsigmoid(-exponent)
+
+
+@base.register_loss("adv-infonce")
+class AdvInfoNCELoss(base.Loss):
+    """AdvInfoNCE: log(1 + K Σ_j δ_j exp((s_j - s) / τ)), δ_j = N softmax_j(cos(p_u, q_j)) from an adversary.
+
+    In a trainer, `build` makes the adversary's tables p and q, and `epoch_phases` says which epochs climb in
+    them instead of training the model. Alone, it takes `hardness=`, the logarithms of δ_j with shape
+    (batch, negatives), and raises without it.
+
+    Args:
+        temperature: τ, for half cosines.
+        negative_weight: K.
+        adversarial_interval: T; the last of every T epochs trains the adversary only.
+        adversarial_learning_rate: of the adversary, which ascends.
+        adversarial_rounds: adversarial passes after which the original stops; the tables' form never does.
+        variant: `tables`, as above; `original`, as its authors released it: inner products of Xavier-normal p
+            and q, and an adversarial pass before the normal one in the epochs e with (e + 3) mod T = 0.
+    """
+
+    reference = "Zhang et al., NeurIPS 2023"
+    needs = frozenset({"hardness"})
+    phases = ("model", "adversary")
+    search_space = base.search_grid({"loss.temperature": base.TEMPERATURES})
+    adversary: Adversary | None
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        *,
+        negative_weight: float = 64.0,
+        adversarial_interval: int = 5,
+        adversarial_learning_rate: float = 5e-5,
+        adversarial_rounds: int = 7,
+        variant: str = "tables",
+    ) -> None:
+        super().__init__()
+        self.temperature = positive_number("temperature", temperature)
+        self.negative_weight = positive_number("negative_weight", negative_weight)
+        self.adversarial_interval = base.whole_number("adversarial_interval", adversarial_interval, minimum=2)
+        self.adversarial_learning_rate = positive_number("adversarial_learning_rate", adversarial_learning_rate)
+        self.adversarial_rounds = base.whole_number("adversarial_rounds", adversarial_rounds, minimum=0)
+        self.variant = base.one_of("variant", variant, ("tables", "original"))
+        self.register_module("adversary", None)
+        self._phase: Phase = "model"
+
+    def build(self, setup: Setup) -> None:
+        self.adversary = Adversary(setup, is_cosine=self.variant == "tables")
+
+    def parameter_groups(self, learning_rate: float, phase: Phase = "model") -> list[dict[str, Any]]:  # noqa: ARG002
+        parameters = list(self.parameters()) if phase == "adversary" else []
+        group = {"params": parameters, "lr": self.adversarial_learning_rate, "maximize": True}
+        return [group] if parameters else []
+
+    def epoch_phases(self, epoch: int) -> tuple[Phase, ...]:
+        if self.variant == "tables":
+            return ("adversary",) if (epoch + 1) % self.adversarial_interval == 0 else ("model",)
+        rounds, rest = divmod(epoch + 3, self.adversarial_interval)
+        return ("adversary", "model") if rest == 0 and rounds <= self.adversarial_rounds else ("model",)
+
+    def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
+        self._phase = phase
+
+    def hardness(self, users: Tensor, negatives: Tensor) -> Tensor:
+        """Logarithms of δ_j, shape (batch, negatives); with a graph in the adversary's phase only."""
+        if self.adversary is None:
+            raise RuntimeError("`adv-infonce` has no adversary yet: call `build`, or pass `hardness=` to the loss")
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self._phase == "adversary"):
+            hardness: Tensor = self.adversary(users, negatives)
+        return hardness
+
+    def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        return {"hardness": self.hardness(users, negatives)}
+
+    def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
+        options = {"temperature": self.temperature, "negative_weight": self.negative_weight}
+        return adv_infonce_loss(positives, negatives, extras["hardness"], **options)

@@ -1,0 +1,39 @@
+"""The adversary of AdvInfoNCE: tables of its own that say how hard a negative shall count."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pslrec.losses.base import Setup
+
+
+class Adversary(nn.Module):
+    """User and item tables whose similarity, by a softmax over a pair's negatives, is the hardness of each.
+
+    Args:
+        setup: sizes of the tables, and the generator of their first values.
+        is_cosine: similarity is the cosine, of tables drawn from N(0, 1); else the inner product, of
+            Xavier-normal ones.
+    """
+
+    def __init__(self, setup: Setup, *, is_cosine: bool) -> None:
+        super().__init__()
+        self.is_cosine = is_cosine
+        self.users = self._table(setup.n_users, setup)
+        self.items = self._table(setup.n_items, setup)
+
+    def _table(self, rows: int, setup: Setup) -> nn.Parameter:
+        table = torch.randn(rows, setup.dimension, generator=setup.generator)
+        return nn.Parameter(table if self.is_cosine else table * math.sqrt(2.0 / (rows + setup.dimension)))
+
+    def forward(self, users: Tensor, negatives: Tensor) -> Tensor:
+        """Hardness log N + log softmax_j of the similarity, for users (batch,) and negatives (batch, N)."""
+        user_rows: Tensor = self.users[users]
+        items: Tensor = self.items
+        if self.is_cosine:
+            user_rows, items = functional.normalize(user_rows, dim=1), functional.normalize(items, dim=1)
+        # All items at once, then the drawn ones: no tensor of batch x negatives x dimension.
+        similarity = (user_rows @ items.T).gather(1, negatives)
+        return functional.log_softmax(similarity, dim=1) + math.log(negatives.shape[1])

@@ -1,0 +1,117 @@
+"""LLPAUC: the lower-left partial area under the ROC curve as a min-max problem over seven scalars."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pslrec.errors import ConfigError
+from pslrec.losses.base import Loss, Phase, Step, one_of, register_loss, search_grid
+
+VARIANTS = ("tables", "original")
+
+
+class LLPAUCScalars(NamedTuple):
+    """The scalars learnt beside the model, with their letters and starting values."""
+
+    positive_centre: Tensor | float = 1.0  # a
+    negative_centre: Tensor | float = 0.0  # b
+    positive_quantile: Tensor | float = 0.5  # s_p
+    negative_quantile: Tensor | float = 0.5  # s_n
+    margin: Tensor | float = 0.0  # g
+    positive_multiplier: Tensor | float = 0.5  # t_a
+    negative_multiplier: Tensor | float = 0.5  # t_b
+
+
+def llpauc_loss(
+    positive_scores: Tensor, negative_scores: Tensor, scalars: LLPAUCScalars, *, alpha: float, beta: float
+) -> Tensor:
+    """LLPAUC of each positive; the formula is in `LLPAUCLoss`.
+
+    Args:
+        positive_scores: half cosines, shape (batch,).
+        negative_scores: half cosines, shape (batch, negatives).
+        scalars: current values of the seven scalars.
+        alpha: the share of positives that counts.
+        beta: the share of negatives that counts.
+    """
+    a, b, s_p, s_n, g, t_a, t_b = scalars
+    positives, negatives = torch.sigmoid(2.0 * positive_scores), torch.sigmoid(2.0 * negative_scores)
+    positive_terms = _hinge(-((positives - a) ** 2) + 2.0 * (1.0 + g) * positives - s_p)
+    negative_terms = _hinge((negatives - b) ** 2 + 2.0 * (1.0 + g) * negatives - s_n).mean(dim=1)
+    constraints = t_a * (a + g) + t_b * (g + 1.0 - b) - g**2
+    return s_n - s_p - positive_terms / alpha + negative_terms / beta + constraints
+
+
+def _hinge(values: Tensor) -> Tensor:
+    return functional.softplus(values, beta=5.0, threshold=40.0)
+
+
+@register_loss("llpauc")
+class LLPAUCLoss(Loss):
+    """LLPAUC: partial AUC over the best `alpha` of the positives and the hardest `beta` of the negatives.
+
+    With p = sigmoid(2s), n_j = sigmoid(2s_j) (of the full cosine) and h(x) = log(1 + exp 5x) / 5:
+
+        -s_p - h(-(p-a)² + 2(1+g)p - s_p)/α + s_n + mean_j h((n_j-b)² + 2(1+g)n_j - s_n)/β
+        - g² + t_a(a+g) + t_b(g+1-b)
+
+    The scalars are parameters: put `parameter_groups` into the optimiser and call `after_step` after each
+    step, which clips a, b, s_p, s_n and g to their ranges.
+
+    Args:
+        alpha: α, the share of positives, in (0, 1].
+        beta: β, the share of negatives, in (0, 1].
+        variant: `tables` minimises over everything and leaves t_a and t_b free, as the code behind the tables
+            does; the printed loss then drifts to large negative values. `original` ascends in g and s_p (by
+            `maximize` in their parameter group) and takes t_a, t_b at least 0, as its authors do (who also
+            use inner products and 100 negatives).
+    """
+
+    reference = "Shi et al., WWW 2024"
+    initialization = "normal:0.01"
+    search_space = search_grid({"loss.alpha": (0.1, 0.3, 0.5, 0.7, 0.9), "loss.beta": (0.01, 0.1)})
+
+    def __init__(self, alpha: float = 0.7, beta: float = 0.01, *, variant: str = "tables") -> None:
+        super().__init__()
+        for name, share in (("alpha", alpha), ("beta", beta)):
+            if not 0.0 < share <= 1.0:
+                raise ConfigError(f"`{name}` must be a share above 0 and at most 1, got {share}")
+        self.alpha, self.beta = alpha, beta
+        self.variant = one_of("variant", variant, VARIANTS)
+        self.scalars = nn.ParameterDict(
+            {name: torch.tensor(value) for name, value in LLPAUCScalars()._asdict().items()}
+        )
+
+    def parameter_groups(self, learning_rate: float, phase: Phase = "model") -> list[dict[str, Any]]:
+        """The scalars: s_p, s_n and g at twice the learning rate."""
+        if phase != "model":
+            return []
+        steady = ("positive_centre", "negative_centre", "positive_multiplier", "negative_multiplier")
+        ascends = self.variant == "original"
+        return [
+            {"params": [self.scalars[name] for name in steady], "lr": learning_rate},
+            {"params": [self.scalars["negative_quantile"]], "lr": 2 * learning_rate},
+            {
+                "params": [self.scalars["positive_quantile"], self.scalars["margin"]],
+                "lr": 2 * learning_rate,
+                "maximize": ascends,
+            },
+        ]
+
+    @torch.no_grad()
+    def after_step(self, step: Step | None = None) -> None:  # noqa: ARG002
+        """Clip the scalars to their ranges."""
+        a, b, s_p, s_n, g = (self.scalars[name] for name in LLPAUCScalars._fields[:5])
+        for scalar, low, high in ((a, 0.0, 1.0), (b, 0.0, 1.0), (s_p, -1.0, 4.0), (s_n, 0.0, 5.0)):
+            scalar.clamp_(low, high)
+        g.copy_(torch.minimum(torch.maximum(g, torch.maximum(-a, b - 1.0)), torch.ones_like(g)))
+
+    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+        scalars = LLPAUCScalars(**self.scalars)
+        if self.variant == "original":
+            multipliers = {name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]}
+            scalars = scalars._replace(**multipliers)
+        return llpauc_loss(positives, negatives, scalars, alpha=self.alpha, beta=self.beta)

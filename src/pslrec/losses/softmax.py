@@ -1,0 +1,50 @@
+"""The softmax loss."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pslrec.losses.base import (
+    TEMPERATURES,
+    Loss,
+    differences,
+    positive_number,
+    register_loss,
+    search_grid,
+)
+
+
+def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperature: float) -> Tensor:
+    """SL of each positive: log Σ_j exp((s_j - s) / τ).
+
+    Args:
+        positive_scores: half cosines, shape (batch,).
+        negative_scores: half cosines, shape (batch, negatives).
+        temperature: τ for half cosines; code that divides plain cosines by t has τ = t / 2.
+
+    >>> softmax_loss(torch.tensor([0.5]), torch.tensor([[0.5, 0.5]]), temperature=0.1)  # log 2
+    tensor([0.6931])
+    """
+    return torch.logsumexp(differences(positive_scores, negative_scores) / temperature, dim=1)
+
+
+@register_loss("sl")
+class SoftmaxLoss(Loss):
+    """SL: log Σ_j exp((s_j - s) / τ) over the negatives.
+
+    The paper prints the sum over all items; as in its released code, the positive itself is not in it.
+
+    Args:
+        temperature: τ, for half cosines.
+    """
+
+    reference = "Wu et al., TOIS 2024; PSL paper, Eq. 3.1"
+    search_space = search_grid({"loss.temperature": TEMPERATURES})
+
+    def __init__(self, temperature: float = 0.1) -> None:
+        super().__init__()
+        self.temperature = positive_number("temperature", temperature)
+
+    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+        return softmax_loss(positives, negatives, temperature=self.temperature)

@@ -1,0 +1,112 @@
+"""SL@K: the softmax loss weighted by whether a positive is near its user's top K."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pslrec.losses import base
+from pslrec.losses.base import Phase, Setup, Step, positive_number
+from pslrec.losses.softmax import softmax_loss
+from pslrec.losses.thresholds import TopKThresholds
+
+
+def softmax_at_k_loss(
+    positive_scores: Tensor,
+    negative_scores: Tensor,
+    threshold: Tensor,
+    *,
+    temperature: float,
+    weight_temperature: float,
+    detach_weight: bool = False,
+) -> Tensor:
+    """SL@K of each positive: sigmoid((s - β) / τ_w) log Σ_j exp((s_j - s) / τ).
+
+    Args:
+        positive_scores: half cosines, shape (batch,).
+        negative_scores: half cosines, shape (batch, negatives).
+        threshold: β, about the K-th largest score of the pair's user, shape (batch,).
+        temperature: τ.
+        weight_temperature: τ_w.
+        detach_weight: no gradient through the sigmoid.
+    """
+    weighed = positive_scores.detach() if detach_weight else positive_scores
+    weights = torch.sigmoid((weighed - threshold) / weight_temperature)
+    return weights * softmax_loss(positive_scores, negative_scores, temperature=temperature)
+
+
+@base.register_loss("sl@k")
+class SoftmaxAtKLoss(base.Loss):
+    """SL@K: sigmoid((s - β_u) / τ_w) log Σ_j exp((s_j - s) / τ), β_u about the K-th largest score of the user.
+
+    The published temperatures are for plain cosines: halve both. The sum over negatives is a sum and no mean,
+    as its scale counts here. β_u starts at 0; in the last of every `update_every` epochs each step sets it, for
+    its users, to the K-th largest score among the training positives (lists cut at the length 90 % of users
+    stay within) and the pair's negatives. Alone, the loss takes `threshold=`, β of each pair with shape
+    (batch,), and raises without it.
+
+    Args:
+        temperature: τ, for half cosines: the best of SL.
+        weight_temperature: τ_w, for half cosines.
+        k: K, which also selects the model.
+        update_every: epochs from one update of β to the next.
+        detach_weight: take the weight as a number. As published it is not: its gradient weakens the pull on
+            the positive, so the loss may rise with the positive's score.
+    """
+
+    reference = "Yang et al., KDD 2025"
+    needs = frozenset({"threshold"})
+    falls_with_positive = False
+    search_space = base.search_grid(
+        {
+            "loss.temperature": base.TEMPERATURES,
+            "loss.weight_temperature": tuple(eighths / 8 for eighths in range(2, 13)),
+            "loss.update_every": (5, 20),
+        }
+    )
+    thresholds: TopKThresholds | None
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        weight_temperature: float = 1.25,
+        k: int = 20,
+        *,
+        update_every: int = 5,
+        detach_weight: bool = False,
+    ) -> None:
+        super().__init__()
+        self.temperature = positive_number("temperature", temperature)
+        self.weight_temperature = positive_number("weight_temperature", weight_temperature)
+        self.k = self.selection_k = base.whole_number("k", k)
+        self.update_every = base.whole_number("update_every", update_every)
+        self.detach_weight = detach_weight
+        self.register_module("thresholds", None)
+        self._updates = False
+
+    def build(self, setup: Setup) -> None:
+        self.thresholds = TopKThresholds(setup, k=self.k)
+
+    def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
+        self._updates = (epoch + 1) % self.update_every == 0
+
+    def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        if self.thresholds is None:
+            raise RuntimeError("`sl@k` has no thresholds yet: call `build`, or pass `threshold=` to the loss")
+        return {"threshold": self.thresholds(users)}
+
+    def after_step(self, step: Step | None = None) -> None:
+        if self._updates and self.thresholds is not None:
+            if step is None:
+                raise ValueError("`step` must be given in an epoch that updates the thresholds")
+            self.thresholds.update(step)
+
+    def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
+        return softmax_at_k_loss(
+            positives,
+            negatives,
+            extras["threshold"],
+            temperature=self.temperature,
+            weight_temperature=self.weight_temperature,
+            detach_weight=self.detach_weight,
+        )
