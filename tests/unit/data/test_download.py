@@ -263,7 +263,7 @@ def test_no_network_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as http:
         port = http.server_port
 
-    with pytest.raises(DownloadError, match="could not be reached: .*; check the network"):
+    with pytest.raises(DownloadError, match=r"could not be reached: .*; check the network"):
         download(f"http://127.0.0.1:{port}/data.csv", tmp_path / "data.csv")
 
 

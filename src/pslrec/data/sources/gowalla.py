@@ -1,0 +1,46 @@
+"""Gowalla: check-ins of users at places, without ratings; many users come back to the same place."""
+
+from pathlib import Path
+
+from pslrec.data.interactions import Interactions
+from pslrec.data.sources._raw import Kind, read_delimited, to_interactions
+from pslrec.data.sources.base import Source, Statistics, register
+
+COLUMNS = {
+    "user": Kind.INTEGER,
+    "timestamp": Kind.TIME,
+    "latitude": Kind.SKIPPED,
+    "longitude": Kind.SKIPPED,
+    "item": Kind.INTEGER,
+}
+
+
+def read_check_ins(path: Path) -> Interactions:
+    """All check-ins; the item is the place."""
+    return to_interactions(read_delimited(path, COLUMNS, separator="\t"))
+
+
+GOWALLA = register(
+    Source(
+        name="gowalla",
+        title="Gowalla",
+        page="https://snap.stanford.edu/data/loc-Gowalla.html",
+        licence=(
+            "No licence is stated; collected over Gowalla's public interface and published for research by "
+            "the Stanford Network Analysis Project; cite Cho, Myers and Leskovec (KDD 2011). "
+            "Do not redistribute."
+        ),
+        raw_file="loc-gowalla_totalCheckins.txt.gz",
+        read_raw=read_check_ins,
+        sample=(
+            "0\t2010-10-19T23:55:27Z\t30.25\t-97.75\t22847\n"
+            "0\t2010-10-18T22:17:43Z\t30.26\t-97.74\t420315\n"
+            "7\t2009-02-28T00:00:01Z\t-33.9\t18.4\t22847\n"
+        ),
+        statistics=Statistics(n_users=29_858, n_items=40_988, n_interactions=1_027_464),
+        stem="gowalla",
+        url="https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz",
+        other_files=("loc-gowalla_totalCheckins.txt",),
+        min_rating=None,
+    )
+)
