@@ -61,13 +61,18 @@ def _fetch_with_progress(source: Source, directory: Path | None, console: Consol
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(source.raw_file, total=None, visible=False)
+    progress = Progress(*columns, console=console)
+    task = progress.add_task(source.raw_file, total=None)
 
-        def show(received: int, total: int | None) -> None:
-            progress.update(task, completed=received, total=total, visible=True)
+    def show(received: int, total: int | None) -> None:
+        progress.start()
+        progress.update(task, completed=received, total=total)
 
+    try:
         return fetch(source.name, directory, on_progress=show)
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 def _overview(directory: Path | None) -> Table:

@@ -180,7 +180,7 @@ def _request(url: str, headers: Mapping[str, str]) -> HTTPResponse:
         with error:
             raise DownloadError(f"{url} answered {error.code} {error.reason}") from error
     except URLError as error:
-        raise DownloadError(f"{url} could not be reached: {error.reason}; check the network") from error
+        raise DownloadError(f"{url} could not be reached: {_reason(error.reason)}; check the network") from error
     except (OSError, HTTPException) as error:
         raise DownloadError(f"{url} gave no proper answer: {_reason(error)}") from error
     return response
@@ -231,5 +231,5 @@ def _validator(response: HTTPResponse) -> str:
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException | str) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
