@@ -350,7 +350,7 @@ def test_command_prints_the_path_alone_and_the_rest_beside_it(
 
     assert result.exit_code == 0
     assert result.stdout == f"{cache / 'ratings_Beauty.csv'}\n"
-    assert "No licence is stated" in result.stderr
+    assert "No licence is known to us" in result.stderr
     assert "ratings_Beauty.csv" in result.stderr
     assert "ratings of at least 3, repeated pairs removed, 10-core" in result.stderr
 

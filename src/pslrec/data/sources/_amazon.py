@@ -29,7 +29,7 @@ def amazon_2014(label: str, category: str, statistics: Statistics) -> Source:
         title=f"Amazon-{label} (2014)",
         page="https://cseweb.ucsd.edu/~jmcauley/datasets/amazon/links.html",
         licence=(
-            "No licence is stated; collected from Amazon for research by McAuley's group at UC San Diego, "
+            "No licence is known to us; collected from Amazon for research by McAuley's group at UC San Diego, "
             "which asks to cite He and McAuley (WWW 2016) and McAuley et al. (SIGIR 2015). "
             "Do not redistribute."
         ),

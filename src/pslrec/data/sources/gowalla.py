@@ -26,7 +26,7 @@ GOWALLA = register(
         title="Gowalla",
         page="https://snap.stanford.edu/data/loc-Gowalla.html",
         licence=(
-            "No licence is stated; collected over Gowalla's public interface and published for research by "
+            "No licence is known to us; collected over Gowalla's public interface and published for research by "
             "the Stanford Network Analysis Project; cite Cho, Myers and Leskovec (KDD 2011). "
             "Do not redistribute."
         ),
