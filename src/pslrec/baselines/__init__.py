@@ -1,6 +1,9 @@
 """Scorers that no loss trains, for honest comparison, one file each; `BASELINES` knows them by name."""
 
 from pslrec.baselines.base import BASELINES, Baseline
+from pslrec.baselines.ease import EASE
+from pslrec.baselines.ials import ImplicitALS
+from pslrec.baselines.item_knn import ItemKNN
 from pslrec.baselines.popularity import Popularity
 
-__all__ = ["BASELINES", "Baseline", "Popularity"]
+__all__ = ["BASELINES", "EASE", "Baseline", "ImplicitALS", "ItemKNN", "Popularity"]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from pslrec.data.interactions import Interactions
 from pslrec.registry import Registry
@@ -46,10 +47,18 @@ class Baseline(ABC):
 
     def _fitted_shape(self) -> tuple[int, int]:
         if self._shape is None:
-            raise RuntimeError(
-                f"this {type(self).__name__} knows no data yet; call `fit(interactions)` first"
-            )
+            raise RuntimeError(f"this {type(self).__name__} knows no data yet; call `fit(interactions)` first")
         return self._shape
+
+
+def binary_matrix(interactions: Interactions) -> csr_matrix:
+    """The user-by-item matrix with 1 for every pair, however often it occurs and whatever its weight."""
+    ones = np.ones(len(interactions), dtype=np.float32)
+    matrix = csr_matrix(
+        (ones, (interactions.users, interactions.items)), shape=(interactions.n_users, interactions.n_items)
+    )
+    matrix.data[:] = 1.0
+    return matrix
 
 
 BASELINES: Registry[type[Baseline]] = Registry("baseline")

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from pslrec.baselines.base import BASELINES, Baseline
+from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
 from pslrec.data.interactions import Interactions
 
 
@@ -17,9 +17,7 @@ class Popularity(Baseline):
     """
 
     def _fit(self, interactions: Interactions) -> None:
-        pairs = np.unique(interactions.pair_keys())
-        counts = np.bincount(pairs % interactions.n_items, minlength=interactions.n_items)
-        self.counts = torch.from_numpy(counts.astype(np.float32))
+        self.counts = torch.from_numpy(binary_matrix(interactions).sum(axis=0).A1)
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The same counts for every user."""

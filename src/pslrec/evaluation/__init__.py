@@ -5,7 +5,7 @@ from pslrec.evaluation.full_ranking import DEFAULT_METRICS, EvaluationResult, ev
 from pslrec.evaluation.metrics import METRICS, Metric, metric
 from pslrec.evaluation.scorer import EmbeddingScorer, Scorer, VectorScorer
 from pslrec.evaluation.task import Protocol, Split
-from pslrec.evaluation.top_k import top_k
+from pslrec.kernels.top_k import top_k
 
 __all__ = [
     "DEFAULT_METRICS",

@@ -13,7 +13,7 @@ from pslrec.evaluation.full_ranks import full_ranks
 from pslrec.evaluation.metrics import METRICS, Basis, RankedLists
 from pslrec.evaluation.scorer import Scorer, VectorScorer
 from pslrec.evaluation.task import Protocol, RankingTask, Split, ranking_task
-from pslrec.evaluation.top_k import HIDDEN, top_k
+from pslrec.kernels.top_k import HIDDEN, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 DEFAULT_METRICS = tuple(name for name in METRICS if METRICS[name].basis != "ranks")
@@ -144,8 +144,6 @@ class _Tally:
         if len(self.names) == len(self._wants("ranks")):
             return
         values, columns = top_k(scores, self.longest)
-        if values.isnan().any():
-            raise ValueError("`scorer` returned scores that are not numbers; the model has diverged")
         shown = values > HIDDEN
         hits = (self._marks(rows, items, len(users)).gather(1, columns) & shown).numpy()
         self.relevant[rows, items] = False

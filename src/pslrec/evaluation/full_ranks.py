@@ -76,7 +76,5 @@ def full_ranks(scores: np.ndarray, rows: np.ndarray, items: np.ndarray) -> FullR
         right = np.searchsorted(ascending, values[here], side="right")
         n_above[here], n_equal[here] = n_items - right, right - left - 1
     for position in np.flatnonzero(n_equal):
-        n_equal_before[position] = np.count_nonzero(
-            scores[rows[position], : items[position]] == values[position]
-        )
+        n_equal_before[position] = np.count_nonzero(scores[rows[position], : items[position]] == values[position])
     return FullRanks(rows, n_above, n_equal, n_equal_before, n_candidates, values == -np.inf)

@@ -28,7 +28,9 @@ class RowLists:
     @classmethod
     def of(cls, *parts: Interactions) -> "RowLists":
         """The items of each user in any of the parts."""
-        keys = np.unique(np.concatenate([part.pair_keys() for part in parts]))
+        # Sorting and comparing neighbours is many times faster here than `np.unique`, which hashes.
+        keys = np.sort(np.concatenate([part.pair_keys() for part in parts]))
+        keys = keys[np.diff(keys, prepend=-1) > 0]
         n_users, n_items = parts[0].n_users, parts[0].n_items
         users, items = np.divmod(keys, n_items)
         offsets = np.zeros(n_users + 1, dtype=np.int64)
@@ -83,9 +85,7 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
         raise ConfigError(f"`protocol` must be one of {', '.join(get_args(Protocol))}, got {protocol!r}")
     judged = dataset.test if split == "test" else dataset.validation
     if judged is None:
-        raise DataError(
-            f"data set `{dataset.name}` has no validation part; carve one out of its training part first"
-        )
+        raise DataError(f"data set `{dataset.name}` has no validation part; carve one out of its training part first")
     hidden = [dataset.train]
     if split == "test" and protocol == "strict" and dataset.validation is not None:
         hidden.append(dataset.validation)

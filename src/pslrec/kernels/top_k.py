@@ -1,5 +1,7 @@
 """The best items of each row of scores, in an order that does not depend on the machine."""
 
+from collections.abc import Callable
+
 import torch
 
 HIDDEN = -torch.inf
@@ -7,16 +9,47 @@ HIDDEN = -torch.inf
 _TIED_ROWS = 16
 
 
+def _find_compiled() -> Callable[..., bool] | None:
+    try:
+        from pslrec._native import top_k as compiled
+    except ImportError:
+        return None
+    found: Callable[..., bool] = compiled
+    return found
+
+
+_compiled = _find_compiled()
+
+
 def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Values and columns of the `k` largest scores of each row, best first, equal scores by lower column.
 
     Args:
-        scores: one row per user; minus infinity hides an item, which then comes last.
+        scores: one row per user; minus infinity hides an item, which then comes last. NaN raises.
         k: how many; rows narrower than that are returned whole.
 
     >>> top_k(torch.tensor([[0.1, 0.7, 0.1, 0.7]]), 3)
     (tensor([[0.7000, 0.7000, 0.1000]]), tensor([[1, 3, 0]]))
     """
+    if scores.ndim != 2 or k < 1:
+        raise ValueError(
+            f"`scores` must have two dimensions and `k` be at least 1, got shape {tuple(scores.shape)} and {k}"
+        )
+    k = min(k, scores.shape[1])
+    if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
+        values, columns = top_k_plainly(scores, k)
+        are_numbers = not bool(values.isnan().any())
+    else:
+        values = torch.empty((len(scores), k))
+        columns = torch.empty((len(scores), k), dtype=torch.int64)
+        are_numbers = _compiled(scores.detach().contiguous().numpy(), values.numpy(), columns.numpy())
+    if not are_numbers:
+        raise ValueError("`scores` hold values that are not numbers (NaN); the model that made them has diverged")
+    return values, columns
+
+
+def top_k_plainly(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same in plain torch; NaN comes first instead of raising."""
     n_columns = scores.shape[1]
     if k >= n_columns:
         values, columns = scores.sort(dim=1, descending=True, stable=True)

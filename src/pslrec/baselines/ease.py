@@ -1,0 +1,87 @@
+"""A linear autoencoder with a closed form: strong on sparse data, but it inverts a matrix as wide as the catalogue."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.linalg import lapack
+from scipy.sparse import csr_matrix
+
+from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
+from pslrec.data.interactions import Interactions
+
+_ROWS = 1024
+
+
+@BASELINES.register("ease")
+class EASE(Baseline):
+    """Item-to-item weights B that best restore the interaction matrix X, with a zero diagonal.
+
+    Minimises `|X - X B|^2 + regularization |B|^2`. With P the inverse of `X^T X + regularization I` the answer is
+    `B_ij = -P_ij / P_jj` off the diagonal. Inverted in float64, kept in float32.
+
+    Args:
+        regularization: strength of the penalty, in units of interactions; larger for denser data.
+        memory_budget: bytes that fitting may use; a catalogue that needs more raises before it starts.
+
+    Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019.
+    """
+
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"regularization": (10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)}
+
+    def __init__(self, *, regularization: float = 200.0, memory_budget: int = 8 * 2**30) -> None:
+        if regularization <= 0:
+            raise ValueError(f"`regularization` must be positive, got {regularization}")
+        self.regularization = regularization
+        self.memory_budget = memory_budget
+
+    @staticmethod
+    def memory_needed(n_items: int) -> int:
+        """Bytes that fitting needs for a catalogue: a float64 and a float32 matrix of items by items.
+
+        >>> EASE.memory_needed(10_000) / 1e9
+        1.2
+        """
+        return 12 * n_items**2
+
+    def _fit(self, interactions: Interactions) -> None:
+        needed = self.memory_needed(interactions.n_items)
+        if needed > self.memory_budget:
+            raise ValueError(
+                f"EASE needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, `memory_budget` allows "
+                f"{self.memory_budget / 2**30:.1f} GiB; raise it, or keep fewer items"
+            )
+        self.histories = binary_matrix(interactions)
+        inverse = self._inverse_upper(self.histories)
+        scale = 1.0 / np.diagonal(inverse)
+        weights = np.empty(inverse.shape, dtype=np.float32)
+        for start in range(0, len(weights), _ROWS):
+            rows = slice(start, start + _ROWS)
+            # Only the upper triangle holds the inverse; the rest of these rows is above it, mirrored.
+            upper = np.triu(inverse[rows], k=start)
+            weights[rows] = upper + np.tril(inverse[:, rows].T, k=start - 1)
+            weights[rows] *= -scale
+        np.fill_diagonal(weights, 0.0)
+        self.weights = torch.from_numpy(weights)
+
+    def _inverse_upper(self, histories: csr_matrix) -> np.ndarray:
+        gram = np.empty((histories.shape[1],) * 2)
+        by_item = histories.T.tocsr()
+        for start in range(0, len(gram), _ROWS):
+            gram[start : start + _ROWS] = (by_item[start : start + _ROWS] @ histories).toarray()
+        gram[np.diag_indices_from(gram)] += self.regularization
+        # LAPACK counts columns first, so its lower triangle of the transpose is our upper one; in place throughout.
+        factor, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
+        inverse, failed = (factor, failed) if failed else lapack.dpotri(factor, lower=1, overwrite_c=1)
+        if failed:
+            raise ValueError(f"`regularization` of {self.regularization} is too small to invert the item matrix")
+        upper: np.ndarray = inverse.T
+        return upper
+
+    def score(self, users: np.ndarray) -> torch.Tensor:
+        """The user's row of X B."""
+        chosen = self.histories[users]
+        items = torch.from_numpy(chosen.indices.astype(np.int64))
+        offsets = torch.from_numpy(chosen.indptr[:-1].astype(np.int64))
+        return torch.nn.functional.embedding_bag(items, self.weights, offsets, mode="sum")
