@@ -4,6 +4,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "dispatch.hpp"
+#include "negatives.hpp"
+#include "sampled.hpp"
+#include "sparse_product.hpp"
+#include "top_k.hpp"
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -20,18 +26,19 @@ int openmp_threads() {
 #endif
 }
 
-bool cpu_has_avx2() {
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
-}
+void use_portable_rows(bool wanted) { pslrec::rows() = wanted ? pslrec::kPortableRows : pslrec::best_rows(); }
 
 }  // namespace
 
 NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of pslrec.";
     module.def("openmp_threads", &openmp_threads, "Threads that a parallel loop of this module uses.");
-    module.def("cpu_has_avx2", &cpu_has_avx2, "Whether this processor runs AVX2 and FMA instructions.");
+    module.def("cpu_has_avx2", &pslrec::cpu_has_avx2, "Whether this processor runs AVX2 and FMA instructions.");
+    module.def("use_portable_rows", &use_portable_rows, "Do without AVX2, or use it again; for tests.");
+    module.def("draw_negatives", &pslrec::draw_negatives, "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
+    module.def("sampled_scores", &pslrec::sampled_scores, "Twin: `pslrec.kernels.sampled.sampled_scores_plainly`.");
+    module.def("sampled_scores_backward", &pslrec::sampled_scores_backward, "Gradient of `sampled_scores`.");
+    module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
+    pslrec::sparse_product::register_with(module);
+    pslrec::top_k::register_with(module);
 }

@@ -1,0 +1,2 @@
+#define PSLREC_VARIANT avx2
+#include "rows.hpp"

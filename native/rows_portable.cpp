@@ -1,0 +1,2 @@
+#define PSLREC_VARIANT portable
+#include "rows.hpp"
