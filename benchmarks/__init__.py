@@ -1,0 +1,18 @@
+"""Measurements of pslrec: one module per benchmark, each with a `DESCRIPTION` and a `run(...) -> dict`.
+
+`python -m benchmarks` runs all of them, `python -m benchmarks NAME...` some. A module that has both names is found by
+being here. A result is a dictionary that JSON can hold; its `rows`, a list of flat dictionaries, are printed as a table.
+"""
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+
+def benchmarks() -> dict[str, ModuleType]:
+    """The benchmarks of this package by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {
+        name: module for name, module in modules.items() if hasattr(module, "run") and hasattr(module, "DESCRIPTION")
+    }

@@ -1,0 +1,66 @@
+"""Results as files, and the tables made from them that stand in the documentation between two markers."""
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+RESULTS = REPOSITORY / "benchmarks" / "results"
+MARKED = r"(<!-- benchmark: {name} -->\n).*?(<!-- end of benchmark -->)"
+
+
+def record(name: str, description: str, machine: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a benchmark: the result, and what it was measured on."""
+    return {
+        "benchmark": name,
+        "description": description,
+        "measured": date.today().isoformat(),
+        "machine": machine,
+        "result": result,
+    }
+
+
+def save(kept: dict[str, Any], directory: Path = RESULTS) -> Path:
+    """Write a record."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{kept['benchmark']}.json"
+    path.write_text(json.dumps(kept, indent=2) + "\n")
+    return path
+
+
+def load_record(name: str, directory: Path = RESULTS) -> dict[str, Any] | None:
+    """The last record of a benchmark, if there is one."""
+    path = directory / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def pages() -> list[Path]:
+    """The documents that may hold tables."""
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with the table between the benchmark's markers, if it has them."""
+    return re.sub(
+        MARKED.format(name=re.escape(name)), lambda match: f"{match[1]}{table}\n{match[2]}", text, flags=re.DOTALL
+    )
+
+
+def update_pages(
+    name: str, benchmark: ModuleType, kept: dict[str, Any], paths: Iterable[Path] | None = None
+) -> list[Path]:
+    """Put the benchmark's table into every page that has its markers; gives the pages that changed."""
+    if not hasattr(benchmark, "markdown"):
+        return []
+    changed = []
+    for path in pages() if paths is None else paths:
+        before = path.read_text()
+        after = with_table(before, name, benchmark.markdown(kept))
+        if after != before:
+            path.write_text(after)
+            changed.append(path)
+    return changed
