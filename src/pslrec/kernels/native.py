@@ -1,11 +1,15 @@
 """Whether the compiled module is there, decided once; every caller reads it from here."""
 
+from typing import Any
+
 # torch first: its OpenMP runtime and the compiled module's have the same name, and the first one loaded serves both.
 import torch
 
+native: Any
 try:
-    import pslrec._native as native
+    import pslrec._native
 
+    native = pslrec._native
     WHY_NOT_COMPILED = ""
 except ImportError as error:  # installed without a compiler
     native = None

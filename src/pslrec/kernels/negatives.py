@@ -113,4 +113,5 @@ def _free_items(pool: NegativePool, users: np.ndarray, numbers: np.ndarray) -> n
     gaps = taken - (np.arange(len(taken)) - offsets[owners]) + owners * pool.n_items
     ranks = _below(numbers, (pool.n_items - np.diff(offsets)[users])[:, None])
     before = np.searchsorted(gaps, ranks + users[:, None] * pool.n_items, side="right") - offsets[users][:, None]
-    return (ranks + before).astype(np.int32)
+    free: np.ndarray = (ranks + before).astype(np.int32)
+    return free

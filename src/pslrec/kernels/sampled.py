@@ -60,7 +60,9 @@ class _SampledScores(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         users, items, candidates = ctx.saved_tensors
-        user_gradients, item_gradients = sampled_gradients(users, items, candidates, gradients[0].contiguous(), ctx.scale)
+        user_gradients, item_gradients = sampled_gradients(
+            users, items, candidates, gradients[0].contiguous(), ctx.scale
+        )
         return user_gradients, item_gradients, None, None
 
 

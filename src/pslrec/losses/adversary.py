@@ -21,6 +21,7 @@ class Adversary(nn.Module):
     def __init__(self, setup: Setup, *, is_cosine: bool) -> None:
         super().__init__()
         self.is_cosine = is_cosine
+        self.products = setup.products
         self.users = self._table(setup.n_users, setup)
         self.items = self._table(setup.n_items, setup)
 
@@ -34,6 +35,5 @@ class Adversary(nn.Module):
         items: Tensor = self.items
         if self.is_cosine:
             user_rows, items = functional.normalize(user_rows, dim=1), functional.normalize(items, dim=1)
-        # All items at once, then the drawn ones: no tensor of batch x negatives x dimension.
-        similarity = (user_rows @ items.T).gather(1, negatives)
+        similarity = self.products(user_rows, items, negatives)
         return functional.log_softmax(similarity, dim=1) + math.log(negatives.shape[1])

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,12 @@ class DivergenceError(PslrecError, ArithmeticError):
     """A loss has no finite value on these scores."""
 
 
+def candidate_products(users: Tensor, items: Tensor, candidates: Tensor) -> Tensor:
+    """Inner products of users (batch, dimension) with the rows of `items` named by candidates (batch, any)."""
+    # All items at once, then the drawn ones: no tensor of batch x candidates x dimension.
+    return (users @ items.T).gather(1, candidates.long())
+
+
 @dataclass(frozen=True)
 class Setup:
     """What a loss may know of the data before training.
@@ -44,6 +50,7 @@ class Setup:
         dimension: of the backbone's representations.
         generator: source of random initial values.
         history: the training positives as offsets (n_users + 1,) into item rows (pairs,), grouped by user.
+        products: how to compute what `candidate_products` does; a trainer that has something faster passes it.
     """
 
     n_users: int
@@ -51,6 +58,7 @@ class Setup:
     dimension: int
     generator: torch.Generator | None = None
     history: tuple[Tensor, Tensor] | None = None
+    products: Callable[[Tensor, Tensor, Tensor], Tensor] = candidate_products
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,14 @@ class Step:
     positives: Tensor
     negatives: Tensor
     score: Callable[[Tensor, Tensor], Tensor]
+
+
+class LogSumForm(NamedTuple):
+    """A loss that is `factor * log Σ_j σ(s_j - s)^exponent` over the negatives, which can be computed in one fused pass."""
+
+    surrogate: str
+    exponent: float
+    factor: float = 1.0
 
 
 class Loss(nn.Module, ABC):
@@ -147,6 +163,10 @@ class Loss(nn.Module, ABC):
 
     def after_step(self, step: Step | None = None) -> None:
         """Called after each step of the optimiser."""
+
+    def log_sum_form(self) -> LogSumForm | None:
+        """The loss as a `LogSumForm`, if it is one; `None` lets it be computed from scores as it is written."""
+        return None
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pslrec.losses.base import TEMPERATURES, Loss, one_of, positive_number, register_loss, search_grid
+from pslrec.losses.base import TEMPERATURES, LogSumForm, Loss, one_of, positive_number, register_loss, search_grid
 from pslrec.losses.softmax import softmax_loss
 
 VARIANTS = ("tables", "original", "original-grouped")
@@ -94,6 +94,11 @@ class BilateralSoftmaxLoss(Loss):
 
     def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
         return {"users": users} if self.needs else {}
+
+    def log_sum_form(self) -> LogSumForm | None:
+        exponent = 1.0 / self.negative_temperature
+        factor = self.negative_temperature / self.positive_temperature
+        return LogSumForm("exp", exponent, factor) if self.variant == "tables" else None
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
         temperature = self.positive_temperature

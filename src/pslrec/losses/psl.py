@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pslrec.losses.base import (
     TEMPERATURES,
+    LogSumForm,
     Loss,
     differences,
     one_of,
@@ -80,6 +81,9 @@ class PairwiseSoftmaxLoss(Loss):
         self.form = one_of("form", form, FORMS)
         if form == "inside":
             self.search_space = {**self.search_space, "loss.temperature": (*TEMPERATURES, 0.5, 1.0)}
+
+    def log_sum_form(self) -> LogSumForm | None:
+        return LogSumForm(self.surrogate, 1.0 / self.temperature) if self.form == "outside" else None
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return pairwise_softmax_loss(

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pslrec.losses.base import (
     TEMPERATURES,
+    LogSumForm,
     Loss,
     differences,
     positive_number,
@@ -45,6 +46,9 @@ class SoftmaxLoss(Loss):
     def __init__(self, temperature: float = 0.1) -> None:
         super().__init__()
         self.temperature = positive_number("temperature", temperature)
+
+    def log_sum_form(self) -> LogSumForm:
+        return LogSumForm("exp", 1.0 / self.temperature)
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return softmax_loss(positives, negatives, temperature=self.temperature)

@@ -1,0 +1,98 @@
+"""The whole state of a run between two steps, as named tensors and a few numbers."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+
+from pslrec.losses.base import Phase
+
+
+@dataclass
+class Progress:
+    """Where a run is, and what it has found so far.
+
+    Args:
+        epoch: the epoch that is being trained, counted from 0.
+        phase: which pass of that epoch.
+        batch: the next step of that pass.
+        loss_sum: of the steps of this epoch.
+        n_steps: how many those are.
+        seconds: spent on this epoch.
+        best_epoch: counted from 1; 0 before the first validation.
+        best_value: the validation value of that epoch.
+        total_seconds: of training, without evaluation.
+        is_finished: no step is left.
+    """
+
+    epoch: int = 0
+    phase: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    n_steps: int = 0
+    seconds: float = 0.0
+    best_epoch: int = 0
+    best_value: float = -float("inf")
+    total_seconds: float = 0.0
+    is_finished: bool = False
+
+    def as_text(self) -> dict[str, str]:
+        """The fields as text, exactly."""
+        return {name: repr(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_text(cls, fields: Mapping[str, str]) -> "Progress":
+        """The inverse of `as_text`."""
+        kinds = {name: type(value) for name, value in asdict(cls()).items()}
+        parse = {bool: lambda text: text == "True", int: int, float: float}
+        return cls(**{name: parse[kind](fields[name]) for name, kind in kinds.items()})
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that a run needs to go on as if it had never stopped."""
+
+    tensors: dict[str, Tensor]
+    progress: Progress = field(default_factory=Progress)
+
+
+def capture(modules: Mapping[str, nn.Module], optimizers: Mapping[Phase, Adam], progress: Progress) -> Checkpoint:
+    """The state of modules and optimisers; nothing is copied, so it must be written before the next step."""
+    tensors = {
+        f"{name}/{key}": value.detach().contiguous()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+    for phase, optimizer in optimizers.items():
+        for number, parameter in enumerate(_parameters(optimizer)):
+            for key, value in optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{phase}/{number}/{key}"] = value.detach().contiguous()
+    return Checkpoint(tensors, progress)
+
+
+def restore(checkpoint: Checkpoint, modules: Mapping[str, nn.Module], optimizers: Mapping[Phase, Adam]) -> Progress:
+    """Put a captured state back into modules and optimisers of the same run."""
+    for name, module in modules.items():
+        prefix = f"{name}/"
+        module.load_state_dict(
+            {key.removeprefix(prefix): value for key, value in checkpoint.tensors.items() if key.startswith(prefix)}
+        )
+    for phase, optimizer in optimizers.items():
+        for number, parameter in enumerate(_parameters(optimizer)):
+            prefix = f"optimizer/{phase}/{number}/"
+            state = {
+                key.removeprefix(prefix): value.clone()
+                for key, value in checkpoint.tensors.items()
+                if key.startswith(prefix)
+            }
+            if state:
+                optimizer.state[parameter] = state
+    return checkpoint.progress
+
+
+def _parameters(optimizer: Adam) -> list[torch.nn.Parameter]:
+    groups: list[dict[str, Any]] = optimizer.param_groups
+    return [parameter for group in groups for parameter in group["params"]]

@@ -1,0 +1,61 @@
+"""What a trainer tells while it works; progress bars and logs listen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TrainingStarted:
+    """Before the first step.
+
+    Args:
+        n_epochs: epochs of the whole run.
+        n_batches: steps of one pass over the data.
+        epoch: where it starts; above 0 when a run is resumed.
+        batch: the step of that epoch where it starts.
+    """
+
+    n_epochs: int
+    n_batches: int
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True)
+class BatchFinished:
+    """After each step."""
+
+    epoch: int
+    batch: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class EpochFinished:
+    """After each epoch, and its validation if there was one.
+
+    Args:
+        epoch: counted from 1.
+        loss: mean over the epoch's batches.
+        seconds: of training.
+        validation: the value by which epochs are chosen, if it was looked at.
+        is_best: whether this epoch is the best one so far.
+    """
+
+    epoch: int
+    loss: float
+    seconds: float
+    validation: float | None
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class CheckpointSaved:
+    """After a checkpoint was written."""
+
+    epoch: int
+    batch: int
+
+
+Event = TrainingStarted | BatchFinished | EpochFinished | CheckpointSaved
+Listener = Callable[[Event], None]
