@@ -8,10 +8,12 @@ import polars as pl
 
 from pslrec.data.formats.base import Table
 from pslrec.data.interactions import Interactions
+from pslrec.data.times import UNITS, first_of_another_unit, looks_like_date, parsed_dates, seconds_of_epoch, unit_of
 from pslrec.errors import DataError
 
-# Seconds since 1970 reach this in the year 5138; anything above was counted in milliseconds.
-MILLISECONDS_FROM = 10**11
+LARGEST = float(np.finfo(np.float32).max)
+# Whole numbers above this are not told apart by the floats that some frames hold them in.
+LARGEST_WHOLE_FLOAT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,49 @@ class CleanColumns:
     items: pl.Series
     ratings: np.ndarray | None
     timestamps: np.ndarray | None
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of a table without its blank rows, and what it takes to complain about a value in it."""
+
+    table: Table
+    role: str
+    name: str
+    values: pl.Series
+    filled: np.ndarray | None
+
+    def fail(self, position: int, problem: str) -> NoReturn:
+        row = position if self.filled is None else int(self.filled[position])
+        without = f' (or do without it: `{self.role}=""`, on the command line --{self.role}-column "")'
+        hint = "" if self.role in ("user", "item") else without
+        raise DataError(f"{self.table.origin}: {self.table.place_of(row)}: `{self.name}` {problem}{hint}")
+
+    def refuse_type(self, expected: str) -> NoReturn:
+        raise DataError(f"{self.table.origin}: `{self.name}` must hold {expected}, it holds {self.values.dtype}")
+
+    def check_filled(self) -> None:
+        missing = self.values.is_null()
+        if self.values.dtype == pl.String:
+            missing = missing | (self.values == "").fill_null(False)
+        elif self.values.dtype.is_float():
+            missing = missing | self.values.is_nan().fill_null(False) if self.role in ("user", "item") else missing
+        position = _first(missing)
+        if position is not None:
+            self.fail(position, "is empty; fill it in or remove the row")
 
 
 def to_interactions(table: Table) -> Interactions:
     """Check the columns of a table and encode its ids."""
     columns = clean(table)
-    if len(columns.users) == 0:
-        raise DataError(f"{table.origin}: there are no interactions in it")
-    return Interactions.from_ids(columns.users, columns.items, ratings=columns.ratings, timestamps=columns.timestamps)
+    return Interactions.from_ids(
+        columns.users,
+        columns.items,
+        ratings=columns.ratings,
+        timestamps=columns.timestamps,
+        weights=columns.weights,
+    )
 
 
 def clean(table: Table) -> CleanColumns:
@@ -37,31 +74,38 @@ def clean(table: Table) -> CleanColumns:
 
     Rows in which every column is empty (blank lines) are passed over; any other gap, or a number that is none, raises.
     """
-    names = table.columns
-    assert names.user is not None
-    assert names.item is not None
     filled = _filled_rows(table)
+    if len(table.frame) == 0 or (filled is not None and len(filled) == 0):
+        raise DataError(f"{table.origin}: there are no interactions in it")
+    columns = {role: _column(table, role, name, filled) for role, name in table.columns.roles().items()}
     return CleanColumns(
-        _ids(table, names.user, filled),
-        _ids(table, names.item, filled),
-        None if names.rating is None else _numbers(table, names.rating, filled),
-        None if names.timestamp is None else _timestamps(table, names.timestamp, filled),
+        _ids(columns["user"]),
+        _ids(columns["item"]),
+        _numbers(columns["rating"]) if "rating" in columns else None,
+        _timestamps(columns["timestamp"]) if "timestamp" in columns else None,
+        _weights(columns["weight"]) if "weight" in columns else None,
     )
 
 
 def _filled_rows(table: Table) -> np.ndarray | None:
-    blank = table.frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    return (~blank).arg_true().to_numpy() if blank.any() else None
+    first, *others = table.frame.columns
+    blank = table.frame.select(pl.all_horizontal(_blank(table, first), *(pl.col(name).is_null() for name in others)))
+    return None if not blank.to_series().any() else (~blank.to_series()).arg_true().to_numpy()
 
 
-def _column(table: Table, name: str, filled: np.ndarray | None) -> pl.Series:
-    column = table.frame[name]
-    return column if filled is None else column.gather(filled)
+def _blank(table: Table, first: str) -> pl.Expr:
+    # A line of spaces has a first field of spaces and no others.
+    column = pl.col(first)
+    return (
+        column.is_null() | (column.str.strip_chars() == "")
+        if table.frame[first].dtype == pl.String
+        else column.is_null()
+    )
 
 
-def _fail(table: Table, filled: np.ndarray | None, position: int, problem: str) -> NoReturn:
-    row = position if filled is None else int(filled[position])
-    raise DataError(f"{table.origin}: {table.place_of(row)}: {problem}")
+def _column(table: Table, role: str, name: str, filled: np.ndarray | None) -> _Column:
+    values = table.frame[name]
+    return _Column(table, role, name, values if filled is None else values.gather(filled), filled)
 
 
 def _first(mask: pl.Series) -> int | None:
@@ -69,65 +113,80 @@ def _first(mask: pl.Series) -> int | None:
     return None if position is None else int(position)
 
 
-def _ids(table: Table, name: str, filled: np.ndarray | None) -> pl.Series:
-    column = _column(table, name, filled)
-    missing = column.is_null()
-    if column.dtype == pl.String:
-        missing = missing | (column == "").fill_null(False)
-    elif column.dtype.is_float():
-        missing = missing | column.is_nan().fill_null(False)
-    position = _first(missing)
-    if position is not None:
-        _fail(table, filled, position, f"`{name}` is empty; fill it in or remove the row")
-    if column.dtype.is_float():
-        return _whole(table, name, column, filled)
-    if column.dtype.is_integer() or column.dtype == pl.String:
-        return column
-    if column.dtype in (pl.Categorical, pl.Enum, pl.Date, pl.Datetime, pl.Boolean) or column.dtype.is_decimal():
-        return column.cast(pl.String)
-    raise DataError(f"{table.origin}: `{name}` holds {column.dtype}, ids must be whole numbers or text")
+def _ids(column: _Column) -> pl.Series:
+    column.check_filled()
+    values, dtype = column.values, column.values.dtype
+    if dtype.is_float():
+        return _whole(column)
+    if dtype == pl.String:
+        return values
+    if dtype.is_integer():
+        # What does not fit is kept as text: a file gives back the same.
+        return values.cast(pl.String) if values.cast(pl.Int64, strict=False).null_count() else values.cast(pl.Int64)
+    if not (dtype in (pl.Categorical, pl.Enum, pl.Date, pl.Datetime, pl.Boolean) or dtype.is_decimal()):
+        column.refuse_type("ids, whole numbers or text")
+    return values.cast(pl.String)
 
 
-def _whole(table: Table, name: str, column: pl.Series, filled: np.ndarray | None) -> pl.Series:
+def _whole(column: _Column) -> pl.Series:
     # A frame that once had gaps holds whole-number ids as floats.
-    broken = _first(~column.is_finite() | (column != column.round()))
+    values = column.values
+    broken = _first(~values.is_finite() | (values != values.round()) | (values.abs() > LARGEST_WHOLE_FLOAT))
     if broken is not None:
-        _fail(table, filled, broken, f"`{name}` is {column[broken]}, ids must be whole numbers or text")
-    return column.cast(pl.Int64)
+        column.fail(broken, f"is {values[broken]}, ids must be whole numbers or text")
+    return values.cast(pl.Int64)
 
 
-def _numbers(table: Table, name: str, filled: np.ndarray | None) -> np.ndarray:
-    column = _column(table, name, filled)
-    numbers = (column.str.strip_chars() if column.dtype == pl.String else column).cast(pl.Float64, strict=False)
-    bad = _first(~numbers.is_finite().fill_null(False))
+def _numbers(column: _Column, expected: str = "a finite number") -> np.ndarray:
+    column.check_filled()
+    values, dtype = column.values, column.values.dtype
+    if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean)):
+        column.refuse_type("numbers")
+    numbers = (values.str.strip_chars() if dtype == pl.String else values).cast(pl.Float64, strict=False)
+    bad = _first(~(numbers.is_finite() & (numbers.abs() <= LARGEST)).fill_null(False))
     if bad is not None:
-        _fail(table, filled, bad, f"`{name}` must be a finite number, got `{column[bad]}`")
+        text = str(values[bad])
+        column.fail(
+            bad, f"must be {expected}, got `{text}`" + (", write a decimal point" if _has_decimal_comma(text) else "")
+        )
     return numbers.to_numpy()
 
 
-def _timestamps(table: Table, name: str, filled: np.ndarray | None) -> np.ndarray:
-    column = _column(table, name, filled)
-    if column.dtype == pl.String and column.head(1).cast(pl.Float64, strict=False).null_count():
-        column = _parsed_dates(column)
-        bad = _first(column.is_null())
-        if bad is not None:
-            original = _column(table, name, filled)[bad]
-            _fail(table, filled, bad, f"`{name}` must be a date or seconds since 1970, got `{original}`")
-    if column.dtype in (pl.Date, pl.Datetime):
-        seconds = column.dt.epoch("s").to_numpy()
+def _has_decimal_comma(text: str) -> bool:
+    return text.count(",") == 1 and text.replace(",", "").strip().isdigit()
+
+
+def _weights(column: _Column) -> np.ndarray:
+    weights = _numbers(column)
+    wrong = np.flatnonzero(weights <= 0)
+    if len(wrong):
+        column.fail(int(wrong[0]), f"must be positive, got {weights[wrong[0]]:g}; remove rows that are no interactions")
+    return weights
+
+
+def _timestamps(column: _Column) -> np.ndarray:
+    column.check_filled()
+    dtype = column.values.dtype
+    if dtype in (pl.Date, pl.Datetime) or (dtype == pl.String and looks_like_date(column.values[0])):
+        seconds = _seconds_of_dates(column)
+    elif dtype.is_numeric() or dtype == pl.String:
+        seconds = _numbers(column, expected="seconds since 1970 or a date such as 2024-12-31 18:30:00")
+        odd = first_of_another_unit(seconds)
+        if odd is not None:
+            unit = UNITS[int(unit_of(seconds)[odd])].name
+            column.fail(odd, f"seems to count {unit}, other than the rows before it; bring all to one unit")
+        seconds = seconds_of_epoch(seconds)
     else:
-        seconds = _numbers(table, name, filled).astype(np.int64)
-        seconds = seconds // 1000 if len(seconds) and np.median(seconds) > MILLISECONDS_FROM else seconds
+        column.refuse_type("seconds since 1970 or dates")
     negative = np.flatnonzero(seconds < 0)
     if len(negative):
-        _fail(table, filled, int(negative[0]), f"`{name}` must not be before 1970, got {seconds[negative[0]]}")
+        column.fail(int(negative[0]), f"must not be before 1970, got `{column.values[int(negative[0])]}`")
     return seconds
 
 
-def _parsed_dates(column: pl.Series) -> pl.Series:
-    # A zone written as Z or an offset is turned into UTC; without one the time is taken as UTC.
-    try:
-        parsed = column.str.to_datetime(strict=False, time_zone="UTC")
-    except pl.exceptions.PolarsError:
-        parsed = pl.Series(column.name, [None] * len(column), dtype=pl.Datetime)
-    return parsed
+def _seconds_of_dates(column: _Column) -> np.ndarray:
+    moments = parsed_dates(column.values) if column.values.dtype == pl.String else column.values
+    bad = _first(moments.is_null())
+    if bad is not None:
+        column.fail(bad, f"must be a date as in the first row (`{column.values[0]}`), got `{column.values[bad]}`")
+    return moments.dt.epoch("s").to_numpy()

@@ -1,4 +1,4 @@
-"""Which column of a table is the user, the item, the rating, the timestamp."""
+"""Which column of a table is the user, the item, the rating, the timestamp, the weight."""
 
 import re
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ SPELLINGS = {
     "location location_id",
     "rating": "rating ratings stars overall score",
     "timestamp": "timestamp time ts date datetime when unixReviewTime",
+    "weight": "weight confidence",
 }
 
 
@@ -33,21 +34,31 @@ def role_of(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns to read; `None` means: guess it, and do without a rating or timestamp if there is none."""
+    """Names of the columns to read.
+
+    `None` means: guess it, and do without a rating, timestamp or weight if there is none. The empty name means: do without.
+    """
 
     user: str | None = None
     item: str | None = None
     rating: str | None = None
     timestamp: str | None = None
+    weight: str | None = None
 
-    def resolve(self, available: Sequence[str], origin: str) -> "Columns":
+    def resolve(self, available: Sequence[str], origin: str, *, hint: str = "") -> "Columns":
         """The same with every name settled, guessed from the usual spellings in any case.
 
+        Args:
+            available: the columns that there are, in order.
+            origin: the file, for messages.
+            hint: what else may be wrong if the user or the item is not found.
+
         >>> Columns().resolve(["reviewerID", "asin", "text"], "reviews.csv")
-        Columns(user='reviewerID', item='asin', rating=None, timestamp=None)
+        Columns(user='reviewerID', item='asin', rating=None, timestamp=None, weight=None)
         """
-        resolved = Columns(**{field.name: self._resolve_role(field.name, available, origin) for field in fields(self)})
-        chosen = [name for name in resolved.names() if name is not None]
+        found = {field.name: self._resolve_role(field.name, available, origin, hint) for field in fields(self)}
+        resolved = Columns(**found)
+        chosen = resolved.present()
         for name in chosen:
             if available.count(name) > 1:
                 raise DataError(
@@ -58,23 +69,30 @@ class Columns:
         return resolved
 
     def names(self) -> list[str | None]:
-        """User, item, rating, timestamp, in this order."""
-        return [self.user, self.item, self.rating, self.timestamp]
+        """User, item, rating, timestamp, weight, in this order."""
+        return [self.user, self.item, self.rating, self.timestamp, self.weight]
 
-    def _resolve_role(self, role: str, available: Sequence[str], origin: str) -> str | None:
+    def present(self) -> list[str]:
+        """The names that there are."""
+        return [name for name in self.names() if name]
+
+    def roles(self) -> dict[str, str]:
+        """The names that there are, by what they hold."""
+        return {field.name: name for field, name in zip(fields(self), self.names(), strict=True) if name}
+
+    def _resolve_role(self, role: str, available: Sequence[str], origin: str, hint: str) -> str | None:
         given = getattr(self, role)
+        if given == "" and role not in ("user", "item"):
+            return None
         if given is not None:
             return self._find(given, role, available, origin)
-        taken = {name for name in self.names() if name is not None}
+        taken = self.present()
         candidates = list(dict.fromkeys(name for name in available if role_of(name) == role and name not in taken))
         option = f"`{role}=` (on the command line --{role}-column)"
         if len(candidates) > 1:
             raise DataError(f"{origin}: {_listed(candidates)} could all be the {role} column; say which with {option}")
         if not candidates and role in ("user", "item"):
-            raise DataError(
-                f"{origin}: no {role} column found among {_listed(available)}; name it with {option}"
-                + (", or the separator may be another one" if len(available) == 1 else "")
-            )
+            raise DataError(f"{origin}: no {role} column found among {_listed(available)}; name it with {option}{hint}")
         return candidates[0] if candidates else None
 
     @staticmethod
@@ -85,5 +103,5 @@ class Columns:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:12])
+    shown = ", ".join(f"`{name if len(name) <= 40 else name[:40] + '...'}`" for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -25,8 +25,10 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for part in (self.test, self.validation):
-            if part is not None and (part.n_users, part.n_items) != (self.train.n_users, self.train.n_items):
-                raise DataError("the parts of a `Dataset` must share the same vocabularies")
+            if part is not None and not _same_vocabularies(part, self.train):
+                raise DataError(
+                    "the parts of a `Dataset` must share the same vocabularies; split one `Interactions` to get them"
+                )
 
     @property
     def n_users(self) -> int:
@@ -63,3 +65,7 @@ class Dataset:
             f"Dataset({self.name}: {self.n_users:,} users, {self.n_items:,} items, "
             f"{len(self.train):,} train / {validation:,} validation / {len(self.test):,} test)"
         )
+
+
+def _same_vocabularies(one: Interactions, other: Interactions) -> bool:
+    return one.user_vocabulary == other.user_vocabulary and one.item_vocabulary == other.item_vocabulary

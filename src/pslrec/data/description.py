@@ -14,8 +14,8 @@ class Description:
     Args:
         n_users: users with at least one interaction.
         n_items: items with at least one interaction.
-        n_interactions: pairs.
-        density: share of the user-item matrix that is filled.
+        n_interactions: pairs, repeated ones too.
+        density: share of the user-item matrix that is filled; a repeated pair fills one place.
         history_lengths: interactions per user, ascending.
         item_popularity: interactions per item, descending.
     """
@@ -63,7 +63,7 @@ def describe(interactions: Interactions) -> Description:
         n_users,
         n_items,
         len(interactions),
-        len(interactions) / (n_users * n_items) if n_users else 0.0,
+        len(np.unique(interactions.pair_keys())) / (n_users * n_items) if n_users else 0.0,
         history_lengths,
         item_popularity,
     )

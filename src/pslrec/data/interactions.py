@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.data.vocabulary import Vocabulary, as_series
 from pslrec.errors import DataError
 
 
@@ -45,28 +45,19 @@ class Interactions:
     weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        columns = {
-            "users": np.int32,
-            "items": np.int32,
-            "ratings": np.float32,
-            "timestamps": np.int64,
-            "weights": np.float32,
-        }
-        for name, dtype in columns.items():
-            column = getattr(self, name)
-            if column is None:
-                continue
-            column = np.asarray(column).astype(dtype, copy=False).view()
-            if column.shape != np.shape(self.users):
-                raise DataError(f"`{name}` must be as long as `users` ({len(self.users)}), got shape {column.shape}")
-            column.flags.writeable = False
-            object.__setattr__(self, name, column)
         for name, vocabulary in (("users", self.user_vocabulary), ("items", self.item_vocabulary)):
-            column = getattr(self, name)
-            if len(column) and (column.min() < 0 or column.max() >= len(vocabulary)):
-                raise DataError(
-                    f"`{name}` must be row numbers below {len(vocabulary)}, got {column.min()} to {column.max()}"
-                )
+            self._freeze(name, _row_numbers(name, getattr(self, name), len(vocabulary)))
+        for name in ("ratings", "timestamps", "weights"):
+            if getattr(self, name) is not None:
+                self._freeze(name, _values(name, getattr(self, name)))
+
+    def _freeze(self, name: str, column: np.ndarray) -> None:
+        if column.ndim != 1:
+            raise DataError(f"`{name}` must be one column, got shape {column.shape}")
+        if len(column) != len(self.users):
+            raise DataError(f"`{name}` must be as long as `users` ({len(self.users)}), got {len(column)}")
+        column.flags.writeable = False
+        object.__setattr__(self, name, column.view())
 
     @classmethod
     def from_ids(
@@ -79,10 +70,10 @@ class Interactions:
         weights: Iterable[float] | None = None,
     ) -> "Interactions":
         """Interactions of external ids. Rows are numbered in the sorted order of the ids, whatever the order of the data."""
-        user_rows, user_vocabulary = encode(_series(users), kind="user")
-        item_rows, item_vocabulary = encode(_series(items), kind="item")
+        user_rows, user_vocabulary = encode(as_series(users, "user"), kind="user")
+        item_rows, item_vocabulary = encode(as_series(items, "item"), kind="item")
         optional = {"ratings": ratings, "timestamps": timestamps, "weights": weights}
-        columns = {name: None if column is None else np.asarray(column) for name, column in optional.items()}
+        columns = {name: None if column is None else _array(column) for name, column in optional.items()}
         return cls(user_rows, item_rows, user_vocabulary, item_vocabulary, **columns)
 
     @property
@@ -104,12 +95,19 @@ class Interactions:
     def select(self, which: np.ndarray) -> "Interactions":
         """Some of the interactions, by mask or position, over the same vocabularies."""
         columns = ("users", "items", "ratings", "timestamps", "weights")
-        chosen = {name: getattr(self, name)[which] for name in columns if getattr(self, name) is not None}
+        # A mask is walked through once, not for every column again.
+        positions = np.flatnonzero(which) if which.dtype == bool else which
+        chosen = {name: getattr(self, name)[positions] for name in columns if getattr(self, name) is not None}
         return replace(self, **chosen)
 
     def sorted(self) -> "Interactions":
-        """The same interactions ordered by user, then item."""
-        return self.select(np.argsort(self.pair_keys(), kind="stable"))
+        """The same interactions ordered by user, then item; repeated pairs by their other columns, whatever order they had."""
+        keys = self.pair_keys()
+        order = np.argsort(keys, kind="stable")
+        beside = [column for column in (self.weights, self.ratings, self.timestamps) if column is not None]
+        if beside and len(order) and (np.diff(keys[order]) == 0).any():
+            order = np.lexsort((*beside, keys))
+        return self.select(order)
 
     def pair_keys(self) -> np.ndarray:
         """One number per interaction that orders by user, then item, and is equal for equal pairs."""
@@ -168,38 +166,81 @@ def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
         )
     if column.dtype == pl.String:
         return _encode_strings(column, kind)
+    if column.dtype.is_float() and column.is_nan().any():
+        raise DataError(
+            f"the {kind} column has {column.is_nan().sum()} ids that are NaN; remove those rows or fill them in"
+        )
     distinct = column.unique().sort()
-    rows = column.to_frame("id").join(
-        pl.DataFrame({"id": distinct, "row": np.arange(len(distinct), dtype=np.int32)}),
-        on="id",
-        how="left",
-        maintain_order="left",
-    )
-    return rows["row"].to_numpy(), Vocabulary(distinct, kind=kind)
+    return _positions(column, distinct), Vocabulary(distinct, kind=kind)
 
 
 def _encode_strings(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
-    # Categories of their own are dense codes by first appearance: every string is hashed once, and sorting
-    # touches the distinct ones only.
-    codes = column.cast(pl.Categorical(pl.Categories.random())).to_physical().to_numpy()
-    first = np.empty(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    distinct = _as_numbers(column.gather(first))
-    order = distinct.arg_sort().to_numpy()
-    row_of_code = np.empty(len(distinct), dtype=np.int32)
-    row_of_code[order] = np.arange(len(order), dtype=np.int32)
-    return row_of_code[codes], Vocabulary(distinct.gather(order), kind=kind)
+    distinct = column.unique()
+    ids = as_numbers(distinct)
+    if ids.dtype == pl.String and (ids == "").any():
+        raise DataError(f"the {kind} column has ids that are empty text; remove those rows or fill them in")
+    order = ids.arg_sort()
+    distinct = distinct.gather(order)
+    hashes = distinct.hash()
+    vocabulary = Vocabulary(ids.gather(order), kind=kind)
+    # Looking up hashes takes a third of the time of looking up text, and is exact where no two of the ids share one.
+    if hashes.n_unique() == len(distinct):
+        return _positions(column.hash(), hashes), vocabulary
+    return _positions(column, distinct), vocabulary
 
 
-def _as_numbers(ids: pl.Series) -> pl.Series:
-    # "7" becomes 7 only if no id would lose its spelling: "007" stays a string, and so do all others beside it.
+def _positions(column: pl.Series, distinct: pl.Series) -> np.ndarray:
+    numbered = pl.DataFrame({"id": distinct, "row": np.arange(len(distinct), dtype=np.int32)})
+    return column.to_frame("id").join(numbered, on="id", how="left", maintain_order="left")["row"].to_numpy()
+
+
+def as_numbers(ids: pl.Series) -> pl.Series:
+    """Text ids as whole numbers if no id would lose its spelling: beside "007" all stay text.
+
+    >>> as_numbers(pl.Series(["7", "12"])).to_list(), as_numbers(pl.Series(["007", "12"])).to_list()
+    ([7, 12], ['007', '12'])
+    """
     numbers = ids.cast(pl.Int64, strict=False)
     if len(ids) and numbers.null_count() == 0 and (numbers.cast(pl.String) == ids).all():
         return numbers
     return ids
 
 
-def _series(column: Iterable[Any]) -> pl.Series:
-    if isinstance(column, pl.Series):
-        return column
-    return pl.Series(values=column if isinstance(column, np.ndarray) else list(column))
+def _array(column: Iterable[Any]) -> np.ndarray:
+    return np.asarray(column if hasattr(column, "__array__") else list(column))
+
+
+def _row_numbers(name: str, column: np.ndarray, n_rows: int) -> np.ndarray:
+    array = np.asarray(column)
+    if array.size and array.dtype.kind not in "iu":
+        raise DataError(f"`{name}` must be row numbers, whole numbers from 0, got {array.dtype}")
+    if array.size and (array.min() < 0 or array.max() >= n_rows):
+        raise DataError(f"`{name}` must be row numbers below {n_rows}, got {array.min()} to {array.max()}")
+    return _own(array, np.int32)
+
+
+def _values(name: str, column: np.ndarray) -> np.ndarray:
+    array = np.asarray(column)
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[s]").astype(np.int64)
+    if array.dtype.kind not in "iufb":
+        raise DataError(f"`{name}` must be numbers, got {array.dtype}")
+    limit = np.iinfo(np.int64).max if name == "timestamps" else np.finfo(np.float32).max
+    # Also false for NaN.
+    bad = ~(np.abs(array) < limit) if array.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    if bad.any():
+        raise DataError(
+            f"`{name}` must be finite, {bad.sum()} of {len(array)} are not; the first is at position {bad.argmax()}"
+        )
+    if name == "timestamps" and len(array) and array.min() < 0:
+        raise DataError(f"`timestamps` must be seconds since 1970 and not negative, the least is {array.min()}")
+    if name == "weights" and len(array) and array.min() <= 0:
+        raise DataError(
+            f"`weights` must be positive, the least is {array.min()}; leave out pairs that are no interactions"
+        )
+    return _own(array, np.int64 if name == "timestamps" else np.float32)
+
+
+def _own(array: np.ndarray, dtype: type[np.generic]) -> np.ndarray:
+    # What nobody can write to may be shared; anything else could change behind our back.
+    return array if array.dtype == dtype and not array.flags.writeable else array.astype(dtype)

@@ -6,6 +6,7 @@ from typing import Any
 from pslrec.data.columns import Columns
 from pslrec.data.dataset import Dataset
 from pslrec.data.embedded import debian_packages
+from pslrec.data.formats import ReadOptions
 from pslrec.data.interactions import Interactions
 from pslrec.data.preparation import Preparation, prepare
 from pslrec.data.published import is_published_split, read_published
@@ -28,6 +29,7 @@ def load(
     columns: Columns | None = None,
     format: str | None = None,  # noqa: A002 - the word users look for
     separator: str | None = None,
+    header: bool | None = None,
     repair: bool = False,
 ) -> Interactions | Dataset:
     """Find data by name or path: a `Dataset` where it comes split, else `Interactions`.
@@ -38,6 +40,7 @@ def load(
         columns: as in `read_interactions`.
         format: as in `read_interactions`.
         separator: as in `read_interactions`.
+        header: as in `read_interactions`.
         repair: as in `read_published`.
 
     >>> load("debian")
@@ -46,23 +49,44 @@ def load(
     if str(data) in EMBEDDED:
         return EMBEDDED[str(data)]()
     path = Path(data)
-    if str(data) in SOURCES and not path.exists():
+    if str(data) in SOURCES and not _exists(path):
         return _load_source(str(data))
+    if not _exists(path) and path.suffix == "":
+        names = ", ".join([*EMBEDDED, *SOURCES])
+        raise DataError(f"{data}: no such file, and no data set of that name; the names are {names}")
     if is_published_split(path):
-        return read_published(path, repair=repair)
-    if path.is_dir():
+        options = ReadOptions(columns or Columns(), separator, header)
+        loaded: Interactions | Dataset = read_published(path, options=options, format=format, repair=repair)
+    elif path.is_dir():
         raise DataError(
             f"{path}: there is no `train.tsv` in this directory; give a file, or a directory with train and test"
         )
-    if not path.exists() and path.suffix == "":
-        names = ", ".join([*EMBEDDED, *SOURCES])
-        raise DataError(f"{data}: no such file, and no data set of that name; the names are {names}")
-    return read_interactions(path, columns=columns, format=format, separator=separator)
+    else:
+        loaded = read_interactions(path, columns=columns, format=format, separator=separator, header=header)
+    _check_variety(loaded, path)
+    return loaded
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(f"{path} can not be read: {error.strerror}") from error
+
+
+def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
+    for vocabulary in (loaded.user_vocabulary, loaded.item_vocabulary):
+        if len(vocabulary) < 2:
+            kind, identifier = vocabulary.kind, vocabulary.ids([0])[0]
+            raise DataError(
+                f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be learnt from that; "
+                f"give more data, or name another {kind} column with `{kind}=` (on the command line --{kind}-column)"
+            )
 
 
 def load_interactions(data: str | Path, **options: Any) -> Interactions:
-    """As `load`, but what comes split is put together again."""
-    loaded = load(data, **options)
+    """As `load`, but what comes split is put together again, each pair that is in several parts once."""
+    loaded = load(data, repair=True, **options)
     return loaded.whole() if isinstance(loaded, Dataset) else loaded
 
 

@@ -1,7 +1,7 @@
 """From a raw log to what models are trained on: rating threshold, duplicates, k-core."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -41,8 +41,12 @@ def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Int
     """
     if preparation.k_core < 0:
         raise DataError(f"`k_core` must not be negative, got {preparation.k_core}")
+    if preparation.weights not in get_args(Weighting):
+        raise DataError(f"`weights` must be one of {', '.join(get_args(Weighting))}, got `{preparation.weights}`")
+    if len(interactions) == 0:
+        raise DataError("there are no interactions to prepare")
     if preparation.weights == "rating" and interactions.ratings is None:
-        raise DataError("`weights` can not be `rating`: the interactions have no ratings")
+        raise DataError("`weights` can not be `rating`, the interactions have no ratings; use `count` or `none`")
     liked = _rated(interactions, preparation.minimum_rating)
     # Repeated pairs only make a core larger: who is outside of it with them is outside without, and need not be sorted.
     inside = k_core_mask(liked, preparation.k_core)
@@ -178,9 +182,11 @@ def compact(interactions: Interactions) -> Interactions:
 
 def _why_empty(interactions: Interactions, k: int) -> str:
     distinct = _distinct(interactions, "none")
-    largest = k - 1
-    while largest > 1 and not k_core_mask(distinct, largest).any():
-        largest -= 1
+    # A core lies within every core of lower k, so the largest that is not empty is found by halving.
+    largest, empty = 1, min(k, int(distinct.user_counts().max()) + 1)
+    while empty - largest > 1:
+        middle = (largest + empty) // 2
+        largest, empty = (middle, empty) if k_core_mask(distinct, middle).any() else (largest, middle)
     return (
         f"nothing is left of {len(distinct):,} interactions in the {k}-core; "
         f"the largest core that is not empty is {largest}: lower `k_core` (on the command line --k-core)"

@@ -60,6 +60,6 @@ def read_interactions(
 
 
 def _clean(table: Table) -> Interactions:
-    roles = zip(("user", "item", "rating", "timestamp"), table.columns.names(), strict=True)
-    logger.info("%s: %s", table.origin, ", ".join(f"{role} = `{name}`" for role, name in roles if name is not None))
+    found = ", ".join(f"{role} = `{name}`" for role, name in table.columns.roles().items())
+    logger.info("%s: read %s", table.origin, found)
     return to_interactions(table)

@@ -1,11 +1,13 @@
 """Writing interactions and split data sets, whole or not at all."""
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
@@ -13,35 +15,47 @@ from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
 from pslrec.errors import DataError
 
+SUFFIXES = (".csv", ".tsv", ".parquet")
 
-def write_interactions(interactions: Interactions, path: Path) -> None:
+
+def write_interactions(interactions: Interactions, path: str | Path) -> None:
     """Write a table with external ids as CSV, TSV or Parquet, by the end of the name; an existing file is replaced at once."""
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: interactions are written as .csv, .tsv or .parquet, not as `{path.suffix}`")
     frame = interactions.to_frame()
     with replaced_file(path) as temporary:
         if path.suffix == ".parquet":
             frame.write_parquet(temporary)
-        elif path.suffix in (".csv", ".tsv"):
-            frame.write_csv(temporary, separator="," if path.suffix == ".csv" else "\t")
         else:
-            raise DataError(f"{path}: interactions are written as .csv, .tsv or .parquet, not `{path.suffix}`")
+            _write_text(frame, temporary, "," if path.suffix == ".csv" else "\t")
 
 
-def write_dataset(dataset: Dataset, directory: Path) -> None:
+def write_dataset(dataset: Dataset, directory: str | Path) -> None:
     """Write a split data set as a directory that `read_published` reads.
 
     It holds `train.tsv`, `test.tsv`, perhaps `validation.tsv`, all by row number, and the lists of the original ids. The
-    directory appears complete or not at all, and must not exist yet.
+    directory appears complete or not at all, and must not exist yet, or be empty.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DataError(f"{directory} exists already and is not empty; choose another place or remove it")
+    directory = Path(directory)
     with _replaced_directory(directory) as temporary:
         for name, part in dataset.parts().items():
-            _part_frame(part).write_csv(temporary / f"{name}.tsv", separator="\t")
-        for vocabulary in (dataset.user_vocabulary, dataset.item_vocabulary):
-            kind = vocabulary.kind
+            _write_text(_part_frame(part), temporary / f"{name}.tsv", "\t")
+        for kind, vocabulary in (("user", dataset.user_vocabulary), ("item", dataset.item_vocabulary)):
             rows = pl.int_range(len(vocabulary), eager=True)
             listed = pl.DataFrame({f"{kind}_orgid": vocabulary.series, f"{kind}_procid": rows})
-            listed.write_csv(temporary / f"{kind}_list.tsv", separator="\t")
+            _write_text(listed, temporary / f"{kind}_list.tsv", "\t")
+
+
+def _write_text(frame: pl.DataFrame, path: Path, separator: str) -> None:
+    # Quotes around all text: a carriage return, or spaces alone, would not come back otherwise.
+    frame.write_csv(path, separator=separator, quote_style=_quote_style(frame))
+
+
+def _quote_style(frame: pl.DataFrame) -> Literal["necessary", "non_numeric"]:
+    texts = (frame[name] for name in frame.columns if frame[name].dtype == pl.String)
+    doubtful = any(text.str.contains(r"\r|^\s|\s$").any() for text in texts)
+    return "non_numeric" if doubtful else "necessary"
 
 
 def _part_frame(part: Interactions) -> pl.DataFrame:
@@ -50,6 +64,7 @@ def _part_frame(part: Interactions) -> pl.DataFrame:
         "item_procid": part.items,
         "rating": part.ratings,
         "timestamp": part.timestamps,
+        "weight": part.weights,
     }
     return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
 
@@ -57,7 +72,10 @@ def _part_frame(part: Interactions) -> pl.DataFrame:
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
     """A temporary path whose file takes the place of `path` once it is written and synced; on an error nothing is left."""
-    with writable(path.parent):
+    with writable(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
         temporary = Path(name)
@@ -74,7 +92,10 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _replaced_directory(directory: Path) -> Iterator[Path]:
-    with writable(directory.parent):
+    with writable(directory):
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise DataError(f"{directory} exists already and is not empty; choose another place or remove it")
+        directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
         try:
             yield temporary
@@ -85,13 +106,13 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def writable(directory: Path) -> Iterator[None]:
-    """Make the directory if need be, and turn what the system says into one clear sentence."""
+def writable(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing into one clear sentence."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise DataError(f"{directory} can not be written to: {error.strerror or error}") from error
+        reason = error.strerror or str(error)
+        raise DataError(f"{path} can not be written: {reason[:1].lower()}{reason[1:]}; choose another place") from error
 
 
 def _umask() -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pslrec.data.formats.base import FORMATS, ReadOptions, Table
 from pslrec.data.formats.bytes_of import check_readable, first_lines
-from pslrec.data.formats.delimited import read_delimited
+from pslrec.data.formats.delimited import read_delimited, read_unquoted
 from pslrec.data.formats.json_lines import read_json_lines
 from pslrec.data.formats.lightgcn import looks_like_lightgcn, read_lightgcn
 from pslrec.data.formats.memory import interactions_from_matrix, is_frame, table_from_frame
@@ -24,6 +24,7 @@ __all__ = [
     "read_lightgcn",
     "read_parquet",
     "read_recbole",
+    "read_unquoted",
     "table_from_frame",
 ]
 
@@ -42,14 +43,15 @@ _FORMAT_OF_SUFFIX = {
 
 def format_of(path: Path) -> str:
     """Name of the format of a file, by the end of its name; a `.txt` is looked into."""
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
     known = _FORMAT_OF_SUFFIX.get(suffix.lower())
     if known is not None:
         return known
     check_readable(path)
     if suffix.lower() in (".txt", ""):
-        lines, _ = first_lines(path, 200)
-        return "lightgcn" if lines and looks_like_lightgcn(lines) else "delimited"
+        lines = [line for _, line in first_lines(path, 200)]
+        return "lightgcn" if looks_like_lightgcn(lines) else "delimited"
     raise DataError(
-        f"{path}: files ending in `{suffix}` are not known; name the format with `format=` (one of {', '.join(FORMATS)})"
+        f"{path}: files ending in `{suffix}` are not known; "
+        f"name the format with `format=` (on the command line --format), one of {', '.join(FORMATS)}"
     )

@@ -1,8 +1,8 @@
 """Text tables: CSV, TSV and their cousins, with or without a header line, plain or gzipped."""
 
 import csv
-import io
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -11,27 +11,29 @@ import polars as pl
 
 from pslrec.data.columns import Columns, role_of
 from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import decompressed, first_lines
+from pslrec.data.formats.bytes_of import decompressed, first_lines, in_memory
+from pslrec.data.formats.quoting import check_quotes
 from pslrec.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 SEPARATORS = ("\t", ",", ";", "|", "::", " ")
 POSITIONS = ("user", "item", "rating", "timestamp")
+SAMPLE_LINES = 50
+# Characters that are in no text, to stand for a separator that is longer than the one byte of the fast reader.
+STAND_INS = (b"\x1f", b"\x1e", b"\x1d", b"\x1c")
 
 
 @FORMATS.register("delimited")
 def read_delimited(path: Path, options: ReadOptions) -> Table:
-    """Read a text table. Without a header the columns are user, item, rating, timestamp, in this order."""
-    content = decompressed(path)
-    layout = _layout(path, options)
-    columns = options.columns.resolve(layout.names, str(path))
-    frame = _parse(path, content, layout, columns)
-    lines_before = layout.blank_lines + layout.has_header
-    return Table(
-        frame,
-        columns,
-        str(path),
-        lambda row: f"line {_line_of_row(content, layout.separator, row + lines_before)}",
-    )
+    """Read a text table; quotes protect what is between them. Without a header its columns are user, item, rating, timestamp."""
+    return _read(path, options, quoted=True)
+
+
+@FORMATS.register("unquoted")
+def read_unquoted(path: Path, options: ReadOptions) -> Table:
+    """Read a text table in which a quotation mark is a character like any other."""
+    return _read(path, options, quoted=False)
 
 
 @dataclass(frozen=True)
@@ -39,25 +41,50 @@ class _Layout:
     names: list[str]
     separator: str
     has_header: bool
-    blank_lines: int
+    first_line: int
+    quoted: bool
 
 
-def _layout(path: Path, options: ReadOptions) -> _Layout:
-    lines, blank_lines = first_lines(path, 50)
-    if not lines:
-        raise DataError(f"{path}: the file is empty")
-    separator = options.separator or detect_separator(lines)
-    cells = split_line(lines[0], separator)
+def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
+    layout = _layout(path, options, quoted)
+    columns = options.columns.resolve(layout.names, str(path), hint=_hint(layout))
+    if not layout.has_header:
+        logger.info("%s: line %d is taken as data, not as names of columns", path, layout.first_line)
+    content = decompressed(path)
+    frame = _parse(path, content, layout, columns)
+    return Table(frame, columns, str(path), lambda row: f"line {_line_of_row(content, layout, row)}")
+
+
+def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
+    numbered = first_lines(path, SAMPLE_LINES)
+    first_line, lines = numbered[0][0], [line for _, line in numbered]
+    separator = detect_separator(lines) if options.separator is None else _checked(options.separator)
+    quoted = quoted and len(separator.encode()) == 1
+    cells = split_lines(lines, separator, quoted=quoted)[0]
     has_header = _looks_like_header(cells, options.columns) if options.header is None else options.header
     if has_header:
-        return _Layout([cell.strip() for cell in cells], separator, True, blank_lines)
+        return _Layout([cell.strip() for cell in cells], separator, True, first_line, quoted)
     if len(cells) < 2:
         raise DataError(
-            f"{path}: line 1 has one field only when split at {separator!r}; "
-            "give the `separator=` (on the command line --separator)"
+            f"{path}: line {first_line} has one field only when split at {separator!r}; "
+            "name the separator with `separator=` (on the command line --separator)"
         )
     names = [*POSITIONS, *(f"column_{n + 1}" for n in range(4, len(cells)))][: len(cells)]
-    return _Layout(names, separator, False, blank_lines)
+    return _Layout(names, separator, False, first_line, quoted)
+
+
+def _checked(separator: str) -> str:
+    if separator == "" or any(character in separator for character in '"\r\n'):
+        raise DataError(
+            f"`separator` must be one or more characters, none a quote or the end of a line, got {separator!r}"
+        )
+    return separator
+
+
+def _hint(layout: _Layout) -> str:
+    if len(layout.names) == 1:
+        return f", or name the separator if it is not {layout.separator!r}"
+    return ", or say that there is no header with `header=False` (on the command line --no-header) if these are data"
 
 
 def detect_separator(lines: Sequence[str]) -> str:
@@ -68,22 +95,29 @@ def detect_separator(lines: Sequence[str]) -> str:
     """
 
     def quality(separator: str) -> tuple[bool, int]:
-        counts = [len(split_line(line, separator)) for line in lines]
+        records = split_lines(lines, separator)
+        # The sample may end within a quoted field.
+        counts = [
+            len(record) for record in (records[:-1] if len(records) > 1 and len(lines) >= SAMPLE_LINES else records)
+        ]
         return min(counts) == max(counts) and counts[0] > 1, counts[0]
 
     best = max(SEPARATORS, key=quality)
     return best if quality(best)[1] > 1 else ","
 
 
-def split_line(line: str, separator: str) -> list[str]:
-    """Fields of one line; quotes protect separators."""
-    if len(separator) > 1:
-        return line.split(separator)
-    return next(csv.reader([line], delimiter=separator), [])
+def split_lines(lines: Sequence[str], separator: str, *, quoted: bool = True) -> list[list[str]]:
+    """Fields of some lines; quotes protect separators and ends of lines."""
+    if quoted and len(separator) == 1:
+        try:
+            return list(csv.reader([f"{line}\n" for line in lines], delimiter=separator))
+        except csv.Error:  # a very long field, or a carriage return within one
+            pass
+    return [line.split(separator) for line in lines]
 
 
 def _looks_like_header(cells: Sequence[str], given: Columns) -> bool:
-    if any(cell.strip() in given.names() or role_of(cell) for cell in cells):
+    if any(cell.strip() in given.present() or role_of(cell) for cell in cells):
         return True
     # A line of names has no numbers in it.
     return not any(_is_number(cell) for cell in cells)
@@ -98,57 +132,67 @@ def _is_number(text: str) -> bool:
 
 
 def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns) -> pl.DataFrame:
-    # "a::b" is read as "a", "", "b": a field, and an empty one between it and the next.
-    stride = len(layout.separator)
-    wanted = {layout.names.index(name) * stride: name for name in columns.names() if name is not None}
+    wanted = {layout.names.index(name): name for name in columns.present()}
+    separator = layout.separator
+    if len(separator.encode()) > 1:
+        content, separator = _with_short_separator(content, separator)
+    has_quotes = layout.quoted and check_quotes(path, content, separator)
     try:
-        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line.
+        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line. The
+        # last column is read in any case, else surplus fields would pass unseen and move others out of place.
         frame = pl.read_csv(
             content,
             has_header=False,
-            skip_lines=layout.blank_lines,
-            separator=layout.separator[0],
-            columns=sorted(wanted),
+            skip_lines=layout.first_line - 1,
+            separator=separator,
+            quote_char='"' if has_quotes else None,
+            columns=sorted({*wanted, len(layout.names) - 1}),
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         _explain(path, content, layout, error)
-    frame.columns = [wanted[position] for position in sorted(wanted)]
-    return frame[1:] if layout.has_header else frame
+    frame.columns = [wanted.get(position, "") for position in sorted({*wanted, len(layout.names) - 1})]
+    return frame.select(wanted.values()).slice(int(layout.has_header))
+
+
+def _with_short_separator(content: bytes | Path, separator: str) -> tuple[bytes, str]:
+    raw = in_memory(content)
+    short = next((byte for byte in STAND_INS if byte not in raw), STAND_INS[0])
+    return raw.replace(separator.encode(), short), short.decode()
 
 
 def _explain(path: Path, content: bytes | Path, layout: _Layout, error: Exception) -> NoReturn:
     """Find the first line the fast reader can not have liked, and say what is wrong with it."""
-    raw = content.read_bytes() if isinstance(content, Path) else content
-    quote_opened: int | None = None
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        try:
-            text = line.rstrip(b"\r").decode()
-        except UnicodeDecodeError:
-            raise DataError(f"{path}: line {number} is not UTF-8 text; convert the file to UTF-8") from error
-        if len(layout.separator) == 1 and text.count('"') % 2:
-            quote_opened = number if quote_opened is None else None
-        elif quote_opened is None and text:
-            found = len(split_line(text, layout.separator))
-            if found != len(layout.names):
-                raise DataError(
-                    f"{path}: line {number} has {found} fields, {len(layout.names)} were expected"
-                ) from error
-    if quote_opened is not None:
-        raise DataError(
-            f"{path}: line {quote_opened} has a quotation mark that is not closed; "
-            "close it, or double it inside a quoted field"
-        ) from error
+    raw, expected = in_memory(content), len(layout.names)
+    try:
+        raw.decode()
+    except UnicodeDecodeError as undecodable:
+        line = raw.count(b"\n", 0, undecodable.start) + 1
+        raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
+    for number, record in _records(raw, quoted=layout.quoted):
+        found = (
+            len(split_lines(record.decode().splitlines(), layout.separator, quoted=layout.quoted)[0]) if record else 0
+        )
+        if found > expected and number >= layout.first_line:
+            raise DataError(
+                f"{path}: line {number} has {found} fields where {expected} were expected; "
+                f"put a field that has {layout.separator!r} in it in quotes"
+            ) from error
     raise DataError(f"{path}: not a table that can be read ({str(error).splitlines()[0]})") from error
 
 
-def _line_of_row(content: bytes | Path, separator: str, row: int) -> int:
-    raw = content.read_bytes() if isinstance(content, Path) else content
-    if len(separator) > 1:
-        return row + 1
-    reader = csv.reader(io.StringIO(raw.decode(errors="replace")), delimiter=separator)
-    before = 0
-    for _ in range(row):
-        next(reader, None)
-        before = reader.line_num
-    return before + 1
+def _records(raw: bytes, *, quoted: bool) -> Iterator[tuple[int, bytes]]:
+    """The rows of a table, which may run over several lines in quotes, each with the number of its first line."""
+    parts: list[bytes] = []
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        parts.append(line.rstrip(b"\r"))
+        if not quoted or sum(part.count(b'"') for part in parts) % 2 == 0:
+            yield number - len(parts) + 1, b"\n".join(parts)
+            parts = []
+
+
+def _line_of_row(content: bytes | Path, layout: _Layout, row: int) -> int:
+    numbers = (
+        number for number, _ in _records(in_memory(content), quoted=layout.quoted) if number >= layout.first_line
+    )
+    return next(number for position, number in enumerate(numbers) if position == row + layout.has_header)

@@ -7,21 +7,20 @@ import polars as pl
 
 from pslrec.data.columns import Columns
 from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import decompressed
+from pslrec.data.formats.bytes_of import decompressed, in_memory
 from pslrec.errors import DataError
 
 
 @FORMATS.register("lightgcn")
 def read_lightgcn(path: Path, options: ReadOptions) -> Table:  # noqa: ARG001 - the layout is fixed
     """Read lines of `user item item ...`; a user without items has no interactions."""
-    content = decompressed(path)
-    raw = content.read_bytes() if isinstance(content, Path) else content
+    raw = in_memory(decompressed(path))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
-    fields = pl.Series("line", text.splitlines()).str.strip_chars().str.split(" ")
+    fields = pl.Series("line", text.split("\n")).str.strip_chars().str.split(" ")
     frame = pl.DataFrame({"user": fields.list.first(), "item": fields.list.slice(1)})
     frame = frame.with_row_index("line").explode("item").filter(pl.col("item") != "")
     if frame.is_empty():

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.sparse import issparse
 
 from pslrec.data.formats.base import ReadOptions, Table
 from pslrec.data.interactions import Interactions
 from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import DataError
+
+ORIGIN = "the frame"
 
 
 def is_frame(source: object) -> bool:
@@ -21,42 +22,69 @@ def is_frame(source: object) -> bool:
 
 def table_from_frame(source: Any, options: ReadOptions) -> Table:
     """The table in a frame of any library."""
-    frame = _polars_frame(source)
-    columns = options.columns.resolve(frame.columns, "the frame")
-    return Table(frame.select([name for name in columns.names() if name is not None]), columns, "the frame")
-
-
-def _polars_frame(source: Any) -> pl.DataFrame:
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
-    if isinstance(source, pl.DataFrame):
-        return source
-    names = [str(name) for name in getattr(source, "columns", [])]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(
-            f"the frame: column `{repeated[0]}` appears {names.count(repeated[0])} times; rename or remove the others"
-        )
+    if hasattr(source, "iterrows"):
+        return _table_from_pandas(source, options)
     try:
-        return pl.DataFrame(source)
-    except ImportError:
-        # pandas hands over its columns through pyarrow, which need not be installed.
-        return pl.DataFrame({str(name): source[name].to_list() for name in source.columns})
+        frame = source.collect() if isinstance(source, pl.LazyFrame) else pl.DataFrame(source)
+    except pl.exceptions.DuplicateError as error:
+        raise DataError(f"{ORIGIN}: a column name appears more than once; rename or remove the others") from error
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{ORIGIN} can not be read ({str(error).splitlines()[0]})") from error
+    columns = options.columns.resolve(frame.columns, ORIGIN)
+    return Table(frame.select(columns.present()), columns, ORIGIN)
+
+
+def _table_from_pandas(source: Any, options: ReadOptions) -> Table:
+    # Column by column, so that one that is not needed and holds a bit of everything does no harm.
+    labels = list(source.columns)
+    names = [str(label) for label in labels]
+    columns = options.columns.resolve(names, ORIGIN)
+    frame = pl.DataFrame({name: _pandas_column(source[labels[names.index(name)]], name) for name in columns.present()})
+    return Table(frame, columns, ORIGIN)
+
+
+def _pandas_column(column: Any, name: str) -> pl.Series:
+    try:
+        try:
+            return pl.Series(name, column)
+        except ImportError:
+            # pandas hands over some types through pyarrow, which need not be installed.
+            return pl.Series(name, column.astype(object).where(column.notna(), None).to_list())
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"{ORIGIN}: `{name}` must hold values of one type, whole numbers or text ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def interactions_from_matrix(matrix: Any) -> Interactions:
-    """The stored entries of a sparse user-by-item matrix; ids are its row and column numbers, values become weights."""
-    assert issparse(matrix)
+    """The entries of a sparse user-by-item matrix that are not zero; ids are its row and column numbers, values become weights.
+
+    Args:
+        matrix: of any sparse format; entries stored twice count as their sum, a stored zero is no interaction.
+    """
+    if len(matrix.shape) != 2:
+        raise DataError(f"the matrix must have users as rows and items as columns, got shape {matrix.shape}")
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"the values of the matrix must be real numbers, got {matrix.dtype}")
     entries = matrix.tocoo()
     values = np.asarray(entries.data, dtype=np.float64)
-    if len(values) == 0:
-        raise DataError("the matrix has no stored entries, so there are no interactions in it")
-    if not np.isfinite(values).all():
-        raise DataError(f"the values of the matrix must be finite, {np.count_nonzero(~np.isfinite(values))} are not")
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        first = wrong.argmax()
+        raise DataError(
+            f"the values of the matrix must be finite and not negative, {wrong.sum()} are otherwise; "
+            f"the first is {values[first]:g} in row {entries.row[first]}, column {entries.col[first]}"
+        )
+    summed = matrix.tocsr().astype(np.float64)  # a copy, which may be changed
+    summed.sum_duplicates()
+    summed.eliminate_zeros()
+    entries = summed.tocoo()
+    if entries.nnz == 0:
+        raise DataError("the matrix has no entries other than zero, so there are no interactions in it")
     return Interactions(
         entries.row,
         entries.col,
         Vocabulary(np.arange(matrix.shape[0]), kind="user"),
         Vocabulary(np.arange(matrix.shape[1]), kind="item"),
-        weights=None if (values == 1).all() else values,
+        weights=None if (entries.data == 1).all() else entries.data,
     )

@@ -15,7 +15,7 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
     check_readable(path)
     try:
         columns = options.columns.resolve(list(pl.read_parquet_schema(path)), str(path))
-        frame = pl.read_parquet(path, columns=[name for name in columns.names() if name is not None])
+        frame = pl.read_parquet(path, columns=columns.present())
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from error
     return Table(frame, columns, str(path))

@@ -7,6 +7,7 @@ import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
+from pslrec.data.leaks import first_of_each_pair, in_both
 from pslrec.errors import DataError
 from pslrec.registry import Registry
 
@@ -31,17 +32,28 @@ def check_fraction(name: str, value: float) -> None:
 
 
 def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
-    """Training and test part by a mask, without test pairs whose user or item has no training data."""
+    """Training and test part by a mask.
+
+    Left out of the test are pairs whose user or item has no training data, and of pairs that the log repeats those that
+    are in training as well or in the test already.
+    """
     train, test = interactions.select(~in_test), interactions.select(in_test)
-    known = (train.user_counts()[test.users] > 0) & (train.item_counts()[test.items] > 0)
-    if not known.all():
-        logger.info("%d test pairs were removed: their user or item is not in the training part", (~known).sum())
-        test = test.select(known)
+    test = _without(test, in_both(test, train) | ~first_of_each_pair(test), "they repeat another pair")
+    unknown = (train.user_counts()[test.users] == 0) | (train.item_counts()[test.items] == 0)
+    test = _without(test, unknown, "their user or item is not in the training part")
     if len(train) == 0 or len(test) == 0:
         raise DataError(
-            f"the split leaves {len(train)} training and {len(test)} test pairs of {len(interactions)}; there is too little data"
+            f"the split leaves {len(train):,} training and {len(test):,} test pairs of {len(interactions):,}, which is too "
+            "little: take another split or fraction, or more data"
         )
     return Dataset(train, test)
+
+
+def _without(part: Interactions, removed: np.ndarray, reason: str) -> Interactions:
+    if not removed.any():
+        return part
+    logger.info("%d test pairs were left out: %s", removed.sum(), reason)
+    return part.select(~removed)
 
 
 def user_slices(interactions: Interactions) -> list[tuple[int, int]]:

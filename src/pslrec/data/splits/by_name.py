@@ -1,7 +1,7 @@
 """A split chosen by name, as configuration and the command line do."""
 
 import inspect
-from typing import Literal
+from typing import Literal, get_args
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
@@ -25,12 +25,14 @@ def split_by_name(
     options = {} if train_fraction is None else {"train_fraction": train_fraction}
     unknown = options.keys() - inspect.signature(split).parameters.keys()
     if unknown:
-        raise DataError(f"the split `{method}` has no `train_fraction`")
+        raise DataError(f"the split `{method}` has no `train_fraction`; leave it out")
     return carve_validation(split(interactions, seed=seed, **options), validation)
 
 
 def carve_validation(dataset: Dataset, rule: ValidationRule, *, seed: int = 2024) -> Dataset:
     """The data set with a validation part by the rule of this name; one that is there already stays."""
+    if rule not in get_args(ValidationRule):
+        raise DataError(f"`validation` must be one of {', '.join(get_args(ValidationRule))}, got `{rule}`")
     if rule == "none" or dataset.validation is not None:
         return dataset
     return (paper_validation if rule == "paper" else fraction_validation)(dataset, seed=seed)

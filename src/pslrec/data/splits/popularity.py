@@ -8,6 +8,9 @@ from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
 from pslrec.data.splits.base import SPLITS, check_fraction, divide
 
+# Draws in vain in a row after which items without pairs to give are put aside; the published splits never come to it.
+PATIENCE = 1000
+
 
 @SPLITS.register("popularity")
 def popularity_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
@@ -23,13 +26,16 @@ def popularity_split(interactions: Interactions, *, train_fraction: float = 0.8,
     n_test = min(n_test, sum(len(positions) - 1 for positions in remaining))
     generator = random.Random(seed)  # the published splits were drawn from this generator
     in_test = np.zeros(len(ordered), dtype=bool)
-    moved = 0
+    moved = in_vain = 0
     while moved < n_test:
         positions = remaining[generator.randrange(len(remaining))]
         drawn = generator.randrange(len(positions))
         if len(positions) > 1:
             in_test[positions.pop(drawn)] = True
-            moved += 1
+            moved, in_vain = moved + 1, 0
+        elif (in_vain := in_vain + 1) == PATIENCE:
+            # Where hardly any item has pairs to give, draw among those alone: as likely, and it comes to an end.
+            remaining, in_vain = [positions for positions in remaining if len(positions) > 1], 0
     return divide(ordered, in_test)
 
 
