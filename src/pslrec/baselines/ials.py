@@ -42,7 +42,7 @@ class ImplicitALS(Baseline):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "dimension": (64, 128, 256),
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
-        "regularization": (0.0003, 0.001, 0.003, 0.01, 0.03),
+        "regularization": (0.003, 0.01, 0.03, 0.1),
     }
 
     def __init__(
@@ -50,7 +50,7 @@ class ImplicitALS(Baseline):
         *,
         dimension: int = 64,
         unobserved_weight: float = 0.1,
-        regularization: float = 0.003,
+        regularization: float = 0.03,
         exponent: float = 1.0,
         epochs: int = 16,
         seed: int = 2024,

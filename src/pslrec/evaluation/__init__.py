@@ -4,12 +4,14 @@ from pslrec.evaluation import exposure, full_ranks, metrics  # noqa: F401  (they
 from pslrec.evaluation.full_ranking import DEFAULT_METRICS, EvaluationResult, evaluate
 from pslrec.evaluation.metrics import METRICS, Metric, metric
 from pslrec.evaluation.scorer import EmbeddingScorer, Scorer, VectorScorer
+from pslrec.evaluation.significance import Comparison, compare, compare_results
 from pslrec.evaluation.task import Protocol, Split
 from pslrec.kernels.top_k import top_k
 
 __all__ = [
     "DEFAULT_METRICS",
     "METRICS",
+    "Comparison",
     "EmbeddingScorer",
     "EvaluationResult",
     "Metric",
@@ -17,6 +19,8 @@ __all__ = [
     "Scorer",
     "Split",
     "VectorScorer",
+    "compare",
+    "compare_results",
     "evaluate",
     "metric",
     "top_k",

@@ -71,6 +71,9 @@ def full_ranks(scores: np.ndarray, rows: np.ndarray, items: np.ndarray) -> FullR
     n_candidates = np.count_nonzero(scores != -np.inf, axis=1)
     for row, (start, stop) in enumerate(pairwise(bounds)):
         ascending = np.sort(scores[row])
+        # NaN is sorted to the end.
+        if np.isnan(ascending[-1]):
+            raise ValueError("`scores` hold values that are not numbers (NaN); the model that made them has diverged")
         here = slice(start, stop)
         left = np.searchsorted(ascending, values[here], side="left")
         right = np.searchsorted(ascending, values[here], side="right")

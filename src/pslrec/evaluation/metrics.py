@@ -60,6 +60,10 @@ class RankedLists:
     hits: np.ndarray
     n_relevant: np.ndarray
 
+    def __post_init__(self) -> None:
+        # Sums over places round differently in another memory layout.
+        object.__setattr__(self, "hits", np.ascontiguousarray(self.hits))
+
     @cached_property
     def cumulative(self) -> np.ndarray:
         """Hits up to and including each place."""
@@ -143,5 +147,6 @@ def average_precision(lists: RankedLists, k: int) -> np.ndarray:
 
 def _weigh_hits(lists: RankedLists, weights: np.ndarray) -> np.ndarray:
     width = min(len(weights), lists.hits.shape[1])
-    weighed: np.ndarray = lists.hits[:, :width] @ weights[:width]
+    # Not a matrix product, whose rounding would depend on how many users are ranked at a time.
+    weighed: np.ndarray = np.where(lists.hits[:, :width], weights[:width], 0.0).sum(axis=1)
     return weighed

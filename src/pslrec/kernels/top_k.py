@@ -4,21 +4,15 @@ from collections.abc import Callable
 
 import torch
 
+from pslrec.kernels.native import native
+
 HIDDEN = -torch.inf
 # Rows with equal scores at the edge are copied in small lots, so that they need next to no memory.
 _TIED_ROWS = 16
 
 
-def _find_compiled() -> Callable[..., bool] | None:
-    try:
-        from pslrec._native import top_k as compiled
-    except ImportError:
-        return None
-    found: Callable[..., bool] = compiled
-    return found
-
-
-_compiled = _find_compiled()
+# A build from before this kernel has none.
+_compiled: Callable[..., bool] | None = getattr(native, "top_k", None)
 
 
 def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
