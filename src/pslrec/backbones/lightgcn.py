@@ -1,0 +1,52 @@
+"""LightGCN: representations averaged over a few steps through the training graph."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pslrec.backbones.base import Backbone, Representations, SearchSpace, register_backbone, whole_number
+from pslrec.backbones.graph import Graph
+from pslrec.data.interactions import Interactions
+
+
+@register_backbone("lightgcn")
+class LightGCN(Backbone):
+    """LightGCN: (E + A E + ... + A^L E) / (L + 1) with the normalised training graph A and the tables E.
+
+    Args:
+        train: the interactions to learn from; its pairs are the edges.
+        dimension: columns of the tables.
+        initialization: how the tables start; `None` is `normal`.
+        seed: of the tables' first values.
+        layers: L: how far a representation looks. Time per step grows with it; the paper uses 2.
+
+    >>> backbone = LightGCN(Interactions.from_ids(["ann", "bob"], ["tea", "tea"]), dimension=8, layers=1)
+    >>> backbone().users.shape
+    torch.Size([2, 8])
+    """
+
+    reference = "He et al., SIGIR 2020"
+    search_space: ClassVar[SearchSpace] = {"backbone.layers": (1, 2, 3)}
+
+    def __init__(
+        self,
+        train: Interactions,
+        *,
+        dimension: int = 64,
+        initialization: str | None = None,
+        seed: int = 0,
+        layers: int = 2,
+    ) -> None:
+        super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
+        self.layers = whole_number("layers", layers, at_least=1)
+        self.graph = Graph(train)
+
+    def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002
+        """The mean of layers 0 to L."""
+        tables: tuple[Tensor, Tensor] = (self.user_table, self.item_table)
+        users, items = tables
+        # Horner's rule, E + A (E + A E), adds the layers up inside the products.
+        for _ in range(self.layers):
+            users, items = self.graph.propagate(users, items, plus=tables)
+        return Representations(users / (self.layers + 1), items / (self.layers + 1))
