@@ -16,12 +16,34 @@ DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 ReadingPanel = "Reading"
 UserColumn = Annotated[str | None, typer.Option(help="Column of the users.", rich_help_panel=ReadingPanel)]
 ItemColumn = Annotated[str | None, typer.Option(help="Column of the items.", rich_help_panel=ReadingPanel)]
-RatingColumn = Annotated[str | None, typer.Option(help="Column of the ratings.", rich_help_panel=ReadingPanel)]
-TimestampColumn = Annotated[str | None, typer.Option(help="Column of the times.", rich_help_panel=ReadingPanel)]
-Separator = Annotated[str | None, typer.Option(help="Between the fields of a text file.", rich_help_panel=ReadingPanel)]
+RatingColumn = Annotated[
+    str | None, typer.Option(help='Column of the ratings; "" to do without.', rich_help_panel=ReadingPanel)
+]
+TimestampColumn = Annotated[
+    str | None, typer.Option(help='Column of the times; "" to do without.', rich_help_panel=ReadingPanel)
+]
+WeightColumn = Annotated[
+    str | None, typer.Option(help='Column of the weights; "" to do without.', rich_help_panel=ReadingPanel)
+]
+Separator = Annotated[
+    str | None, typer.Option(help="Between the fields of a text file; \\t is a tab.", rich_help_panel=ReadingPanel)
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a text file names the columns.",
+        show_default=False,
+        rich_help_panel=ReadingPanel,
+    ),
+]
 FileFormat = Annotated[
     str | None,
-    typer.Option("--format", help="delimited, json-lines, lightgcn, parquet, recbole.", rich_help_panel=ReadingPanel),
+    typer.Option(
+        "--format",
+        help="delimited, unquoted, json-lines, lightgcn, parquet or recbole.",
+        rich_help_panel=ReadingPanel,
+    ),
 ]
 Repair = Annotated[
     bool,
@@ -41,7 +63,9 @@ def describe_command(
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
     timestamp_column: TimestampColumn = None,
+    weight_column: WeightColumn = None,
     separator: Separator = None,
+    header: Header = None,
     file_format: FileFormat = None,
     repair: Repair = False,
 ) -> None:
@@ -49,8 +73,10 @@ def describe_command(
     from pslrec.cli.describing import as_record, show
     from pslrec.data import Columns, load
 
-    columns = Columns(user_column, item_column, rating_column, timestamp_column)
-    loaded = load(data, columns=columns, format=file_format, separator=_escaped(separator), repair=repair)
+    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
+    loaded = load(
+        data, columns=columns, format=file_format, separator=_escaped(separator), header=header, repair=repair
+    )
     if as_json:
         typer.echo(as_record(loaded))
     else:
@@ -73,21 +99,23 @@ def prepare_command(
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
     timestamp_column: TimestampColumn = None,
+    weight_column: WeightColumn = None,
     separator: Separator = None,
+    header: Header = None,
     file_format: FileFormat = None,
 ) -> None:
     """Remove low ratings, repeated pairs, and everybody outside the k-core."""
     from pslrec.cli.describing import show
     from pslrec.data import Columns, Preparation, load_interactions, prepare
-    from pslrec.data.writing import write_interactions
+    from pslrec.data.writing import check_new_file, write_interactions
 
-    columns = Columns(user_column, item_column, rating_column, timestamp_column)
-    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator))
+    check_new_file(out)
+    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
+    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator), header=header)
     prepared = prepare(log, Preparation(minimum_rating, k_core, weights))
     write_interactions(prepared, out)
-    console = Console()
-    show(prepared, console, title=str(out))
-    console.print(f"wrote {len(prepared):,} of {len(log):,} interactions to {out}", highlight=False, soft_wrap=True)
+    show(prepared, Console(), title=str(out))
+    typer.echo(f"\nwrote {len(prepared):,} of {len(log):,} interactions to {out}")
 
 
 @data_app.command("split")
@@ -109,20 +137,23 @@ def split_command(
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
     timestamp_column: TimestampColumn = None,
+    weight_column: WeightColumn = None,
     separator: Separator = None,
+    header: Header = None,
     file_format: FileFormat = None,
 ) -> None:
     """Divide interactions into a training and a test part, and perhaps a validation part."""
     from pslrec.data import Columns, load_interactions
     from pslrec.data.splits import split_by_name
-    from pslrec.data.writing import write_dataset
+    from pslrec.data.writing import check_new_directory, write_dataset
 
-    columns = Columns(user_column, item_column, rating_column, timestamp_column)
-    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator))
+    check_new_directory(out)
+    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
+    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator), header=header)
     dataset = split_by_name(log, method, train_fraction=train_fraction, validation=validation, seed=seed)
     write_dataset(dataset, out)
     shown = ", ".join(f"{len(part):,} {name}" for name, part in dataset.parts().items())
-    Console().print(f"wrote {shown} interactions to {out}", highlight=False, soft_wrap=True)
+    typer.echo(f"wrote {shown} interactions to {out}")
 
 
 def _escaped(separator: str | None) -> str | None:

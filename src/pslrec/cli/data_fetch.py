@@ -1,21 +1,14 @@
 """`pslrec data fetch`: get a published data set, or list what there is."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.table import Table
 
-from pslrec.data.sources import SOURCES, Source, fetch, find_raw, find_split
+if TYPE_CHECKING:
+    from pslrec.data.sources import Source
 
 INTERRUPTED = 130
 
@@ -27,6 +20,8 @@ def fetch_command(
     ] = None,
 ) -> None:
     """Download a published data set, continuing where an earlier attempt stopped, and print where it is."""
+    from pslrec.data.sources import SOURCES
+
     console = Console(stderr=True)
     if name is None:
         Console().print(_overview(directory))
@@ -43,7 +38,7 @@ def fetch_command(
     typer.echo(path)
 
 
-def preparation(source: Source) -> str:
+def preparation(source: "Source") -> str:
     """What the paper does to the raw data, and what is left."""
     threshold = "" if source.min_rating is None else f"ratings of at least {source.min_rating:g}, "
     left = source.statistics
@@ -53,7 +48,11 @@ def preparation(source: Source) -> str:
     )
 
 
-def _fetch_with_progress(source: Source, directory: Path | None, console: Console) -> Path:
+def _fetch_with_progress(source: "Source", directory: Path | None, console: Console) -> Path:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from pslrec.data.sources import fetch
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -76,6 +75,8 @@ def _fetch_with_progress(source: Source, directory: Path | None, console: Consol
 
 
 def _overview(directory: Path | None) -> Table:
+    from pslrec.data.sources import SOURCES, find_raw, find_split
+
     table = Table(box=None)
     table.add_column("name", no_wrap=True)
     for heading in ("users", "items", "interactions"):

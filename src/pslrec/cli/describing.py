@@ -5,6 +5,7 @@ import json
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pslrec.data import Dataset, Description, Interactions, describe
 
@@ -16,7 +17,8 @@ def show(data: Interactions | Dataset, console: Console, title: str) -> None:
     """Print counts, history lengths and the popularity tail."""
     whole = data.whole() if isinstance(data, Dataset) else data
     description = describe(whole)
-    console.print(f"[bold]{title}[/]", highlight=False, soft_wrap=True)
+    # Not as markup: a file's name may have brackets in it.
+    console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(_counts(description, data))
     console.print(_histogram("items per user", description.history_lengths, "users"))
     console.print(_histogram("users per item", description.item_popularity, "items"))
@@ -80,9 +82,11 @@ def _histogram(title: str, values: np.ndarray, unit: str) -> Table:
     table.add_column(width=BAR_WIDTH, no_wrap=True)
     table.add_column(justify="right")
     first, last = np.flatnonzero(counts)[[0, -1]]
-    for low, high, count in list(zip(edges, [*edges[1:], None], counts, strict=True))[first : last + 1]:
-        label = f"{low}" if high is not None and high == low + 1 else f"{low}-{(high or int(values.max()) + 1) - 1}"
-        table.add_row(label, _bar(count / counts.max()), f"{count:,} {unit}")
+    for low, above, count in list(zip(edges, [*edges[1:], int(values.max()) + 1], counts, strict=True))[
+        first : last + 1
+    ]:
+        label = f"{low}" if above == low + 1 else f"{low}-{above - 1}"
+        table.add_row(label, _bar(count / counts.max()), f"{count:,} {unit if count != 1 else unit.removesuffix('s')}")
     return table
 
 
@@ -94,5 +98,6 @@ def _doubling_edges(highest: int) -> list[int]:
 
 
 def _bar(share: float) -> str:
-    eighths = round(share * BAR_WIDTH * 8)
+    # What is there shows, however little it is.
+    eighths = max(round(share * BAR_WIDTH * 8), int(share > 0))
     return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")

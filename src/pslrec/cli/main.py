@@ -1,32 +1,53 @@
 """The `pslrec` program: its verbs, and what happens when one of them fails."""
 
+import io
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
+from typer.core import TyperGroup
 
 from pslrec import __version__
 from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
 from pslrec.cli.doctor import doctor_command
+from pslrec.cli.evaluate import evaluate_command
+from pslrec.cli.listing import backbones_command, losses_command
+from pslrec.cli.train import train_command
 from pslrec.errors import PslrecError
+
+INTERRUPTED = 130
+USER_ERROR = 2
+ENDS_OF_LINES = str.maketrans({"\n": "\\n", "\r": "\\r"})
+
+
+class _StoppableGroup(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        # Caught here, before typer makes of it what its version thinks best.
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.stderr.write("stopped\n")
+            raise typer.Exit(INTERRUPTED) from None
+
 
 app = typer.Typer(
     name="pslrec",
+    cls=_StoppableGroup,
     help="Train, judge and serve top-K recommenders; the ranking loss is an option.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("losses")(losses_command)
+app.command("backbones")(backbones_command)
 app.command("demo")(demo_command)
 app.command("doctor")(doctor_command)
-
-INTERRUPTED = 130
-USER_ERROR = 2
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,9 +65,9 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    handler = RichHandler(
-        console=Console(stderr=True), show_time=False, show_level=False, show_path=False, highlighter=None
-    )
+    # Plain lines: a path must not be broken in two to fit the width of a terminal.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
     package = logging.getLogger("pslrec")
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
@@ -54,15 +75,17 @@ def _options(
 
 def main() -> None:
     """Run the program; an expected error is one sentence on standard error and exit code 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can not show a character gets a stand-in for it, not an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
     except PslrecError as error:
         Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
-        sys.stderr.write(f"{error}\n")
+        # One line, whatever an id or a path has in it.
+        sys.stderr.write(f"{str(error).translate(ENDS_OF_LINES)}\n")
         sys.exit(USER_ERROR)
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; that is no error of ours.
         sys.stderr.close()

@@ -88,19 +88,14 @@ def clean(table: Table) -> CleanColumns:
 
 
 def _filled_rows(table: Table) -> np.ndarray | None:
-    first, *others = table.frame.columns
-    blank = table.frame.select(pl.all_horizontal(_blank(table, first), *(pl.col(name).is_null() for name in others)))
-    return None if not blank.to_series().any() else (~blank.to_series()).arg_true().to_numpy()
-
-
-def _blank(table: Table, first: str) -> pl.Expr:
+    first, *others = table.frame.get_columns()
+    if any(column.null_count() == 0 for column in others):
+        return None
     # A line of spaces has a first field of spaces and no others.
-    column = pl.col(first)
-    return (
-        column.is_null() | (column.str.strip_chars() == "")
-        if table.frame[first].dtype == pl.String
-        else column.is_null()
-    )
+    blank = first.is_null() | ((first.str.strip_chars() == "").fill_null(True) if first.dtype == pl.String else False)
+    for column in others:
+        blank = blank & column.is_null()
+    return (~blank).arg_true().to_numpy() if blank.any() else None
 
 
 def _column(table: Table, role: str, name: str, filled: np.ndarray | None) -> _Column:
@@ -142,7 +137,9 @@ def _numbers(column: _Column, expected: str = "a finite number") -> np.ndarray:
     values, dtype = column.values, column.values.dtype
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean)):
         column.refuse_type("numbers")
-    numbers = (values.str.strip_chars() if dtype == pl.String else values).cast(pl.Float64, strict=False)
+    numbers = values.cast(pl.Float64, strict=False)
+    if dtype == pl.String and numbers.null_count():
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
     bad = _first(~(numbers.is_finite() & (numbers.abs() <= LARGEST)).fill_null(False))
     if bad is not None:
         text = str(values[bad])

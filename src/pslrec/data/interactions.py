@@ -98,6 +98,8 @@ class Interactions:
         # A mask is walked through once, not for every column again.
         positions = np.flatnonzero(which) if which.dtype == bool else which
         chosen = {name: getattr(self, name)[positions] for name in columns if getattr(self, name) is not None}
+        for column in chosen.values():
+            column.flags.writeable = False  # nobody else holds them, so they need not be copied
         return replace(self, **chosen)
 
     def sorted(self) -> "Interactions":

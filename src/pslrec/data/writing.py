@@ -1,6 +1,5 @@
 """Writing interactions and split data sets, whole or not at all."""
 
-import errno
 import os
 import shutil
 import tempfile
@@ -21,8 +20,7 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 def write_interactions(interactions: Interactions, path: str | Path) -> None:
     """Write a table with external ids as CSV, TSV or Parquet, by the end of the name; an existing file is replaced at once."""
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise DataError(f"{path}: interactions are written as .csv, .tsv or .parquet, not as `{path.suffix}`")
+    check_new_file(path)
     frame = interactions.to_frame()
     with replaced_file(path) as temporary:
         if path.suffix == ".parquet":
@@ -38,6 +36,7 @@ def write_dataset(dataset: Dataset, directory: str | Path) -> None:
     directory appears complete or not at all, and must not exist yet, or be empty.
     """
     directory = Path(directory)
+    check_new_directory(directory)
     with _replaced_directory(directory) as temporary:
         for name, part in dataset.parts().items():
             _write_text(_part_frame(part), temporary / f"{name}.tsv", "\t")
@@ -45,6 +44,22 @@ def write_dataset(dataset: Dataset, directory: str | Path) -> None:
             rows = pl.int_range(len(vocabulary), eager=True)
             listed = pl.DataFrame({f"{kind}_orgid": vocabulary.series, f"{kind}_procid": rows})
             _write_text(listed, temporary / f"{kind}_list.tsv", "\t")
+
+
+def check_new_file(path: Path) -> None:
+    """Raise where `write_interactions` would, before any work is done."""
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: interactions are written as .csv, .tsv or .parquet, not as `{path.suffix}`")
+    with writable(path):
+        if path.is_dir():
+            raise DataError(f"{path} is a directory; give the name of a file in it")
+
+
+def check_new_directory(directory: Path) -> None:
+    """Raise where `write_dataset` would, before any work is done."""
+    with writable(directory):
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise DataError(f"{directory} exists already and is not empty; choose another place or remove it")
 
 
 def _write_text(frame: pl.DataFrame, path: Path, separator: str) -> None:
@@ -73,8 +88,6 @@ def _part_frame(part: Interactions) -> pl.DataFrame:
 def replaced_file(path: Path) -> Iterator[Path]:
     """A temporary path whose file takes the place of `path` once it is written and synced; on an error nothing is left."""
     with writable(path):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
@@ -93,8 +106,6 @@ def replaced_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def _replaced_directory(directory: Path) -> Iterator[Path]:
     with writable(directory):
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise DataError(f"{directory} exists already and is not empty; choose another place or remove it")
         directory.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
         try:

@@ -1,0 +1,32 @@
+"""`pslrec evaluate`: judge a finished run again, at other list lengths or by the other protocol."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+
+def evaluate_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
+    k: Annotated[str, typer.Option(help="List lengths, separated by commas.")] = "5,20,50",
+    protocol: Annotated[Literal["strict", "paper"] | None, typer.Option(help="That of the run if not given.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Names separated by commas; most if not given.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Rank the whole catalogue for every test user and print the metrics."""
+    from pslrec.cli.results import metrics_table
+    from pslrec.errors import ConfigError
+    from pslrec.experiment import evaluate_run
+
+    try:
+        lengths = tuple(int(part) for part in k.split(","))
+    except ValueError:
+        raise ConfigError(f"--k takes whole numbers separated by commas, got `{k}`") from None
+    names = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    record = evaluate_run(run, k=lengths, protocol=protocol, metrics=names)
+    if as_json:
+        typer.echo(json.dumps(record))
+    else:
+        Console().print(metrics_table(record))
