@@ -38,6 +38,8 @@ def unit_of(numbers: np.ndarray) -> np.ndarray:
 
 def first_of_another_unit(numbers: np.ndarray) -> int | None:
     """Position of the first number that is in another unit than those before it, if there is one."""
+    if len(numbers) and numbers.min() > 0 and len(set(unit_of(np.array([numbers.min(), numbers.max()])))) == 1:
+        return None  # as in nearly all files, and a tenth of the time of looking at each number
     units = unit_of(numbers)
     counted = np.flatnonzero(numbers != 0)
     other = counted[units[counted] != units[counted[0]]] if len(counted) else counted
@@ -50,7 +52,7 @@ def seconds_of_epoch(numbers: np.ndarray) -> np.ndarray:
     >>> seconds_of_epoch(np.array([1_700_000_000_123.0]))
     array([1700000000])
     """
-    unit = UNITS[int(unit_of(numbers).max())] if len(numbers) else UNITS[0]
+    unit = UNITS[int(unit_of(np.abs(numbers).max()))] if len(numbers) else UNITS[0]
     return np.floor(numbers / unit.per_second).astype(np.int64)
 
 
