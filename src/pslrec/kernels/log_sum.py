@@ -29,7 +29,7 @@ def sampled_log_sum(
         exponent: 1 / temperature.
         scale: factor of the scores.
     """
-    values: Tensor = _SampledLogSum.apply(users, items, candidates, SURROGATES.index(surrogate), exponent, scale)
+    values: Tensor = _SampledLogSum.apply(users, items, candidates, SURROGATES.index(surrogate), exponent, scale)  # type: ignore[no-untyped-call]
     return values
 
 

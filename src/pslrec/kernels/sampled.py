@@ -28,7 +28,7 @@ def sampled_scores(users: Tensor, items: Tensor, candidates: Tensor, scale: floa
             [3.]])
     """
     if runs_compiled(users):
-        scores: Tensor = _SampledScores.apply(users, items, candidates, scale)
+        scores: Tensor = _SampledScores.apply(users, items, candidates, scale)  # type: ignore[no-untyped-call]
         return scores
     return sampled_scores_plainly(users, items, candidates, scale)
 

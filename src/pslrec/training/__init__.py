@@ -1,0 +1,23 @@
+"""Batches, a backbone and a loss become a trained model."""
+
+from pslrec.training.checkpoint import Checkpoint, Progress
+from pslrec.training.objective import SampledObjective, scored_tables
+from pslrec.training.trainer import (
+    Store,
+    Trainer,
+    TrainingDivergedError,
+    TrainingInterrupted,
+    TrainingOptions,
+)
+
+__all__ = [
+    "Checkpoint",
+    "Progress",
+    "SampledObjective",
+    "Store",
+    "Trainer",
+    "TrainingDivergedError",
+    "TrainingInterrupted",
+    "TrainingOptions",
+    "scored_tables",
+]

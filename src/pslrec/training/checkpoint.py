@@ -1,5 +1,6 @@
 """The whole state of a run between two steps, as named tensors and a few numbers."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -39,16 +40,14 @@ class Progress:
     total_seconds: float = 0.0
     is_finished: bool = False
 
-    def as_text(self) -> dict[str, str]:
-        """The fields as text, exactly."""
-        return {name: repr(value) for name, value in asdict(self).items()}
+    def to_json(self) -> str:
+        """As text from which every number comes back exactly."""
+        return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, fields: Mapping[str, str]) -> "Progress":
-        """The inverse of `as_text`."""
-        kinds = {name: type(value) for name, value in asdict(cls()).items()}
-        parse = {bool: lambda text: text == "True", int: int, float: float}
-        return cls(**{name: parse[kind](fields[name]) for name, kind in kinds.items()})
+    def from_json(cls, text: str) -> "Progress":
+        """The inverse of `to_json`."""
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)

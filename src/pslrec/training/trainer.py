@@ -154,10 +154,10 @@ class Trainer:
         with torch.set_grad_enabled(phase == "model"):
             representations = self.backbone(noise)
         loss = self._objective(representations, batch)
-        value = float(loss)
+        value = float(loss.detach())
         if not math.isfinite(value):
             self._diverged(value, progress)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         self.loss.after_step(Step(batch.users, batch.positives, batch.negatives, self._objective.score))
         return value

@@ -1,0 +1,172 @@
+"""What a run leaves behind: one directory, every file in it whole, all of it readable without executing anything."""
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from pslrec.artifacts.environment import describe_environment
+from pslrec.artifacts.files import ArtifactError, read_tensors, write_bytes, write_tensors, write_text
+from pslrec.backbones import Backbone
+from pslrec.data.dataset import Dataset
+from pslrec.training.checkpoint import Checkpoint, Progress
+from pslrec.training.events import EpochFinished, Event, TrainingStarted
+
+FORMAT = "1"
+
+
+class RunDirectory:
+    """The directory of a run, locked while it is used as a context.
+
+    Args:
+        path: is made if it is not there.
+        resume: go on with the run that is in it; otherwise it must hold none.
+    """
+
+    def __init__(self, path: Path, *, resume: bool = False) -> None:
+        self.path, self.resume = path, resume
+        self._lock: int | None = None
+
+    def __enter__(self) -> "RunDirectory":
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ArtifactError(f"{self.path} can not be written to: {error.strerror}") from error
+        self._take_lock()
+        if (self.path / "format").exists() and not self.resume:
+            self._release()
+            raise ArtifactError(
+                f"{self.path} holds a run already; go on with it with --resume, or choose another directory"
+            )
+        if self.resume and (self.path / "format").exists():
+            check_format(self.path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def _take_lock(self) -> None:
+        assert self._lock is not None
+        try:
+            import fcntl
+        except ImportError:  # a system without it goes without the lock
+            return
+        try:
+            # The system drops the lock with the process, however that ends.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._release()
+            raise ArtifactError(
+                f"another run is working in {self.path}; wait for it, or choose another directory"
+            ) from error
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / "format").exists()
+
+    def read_config(self) -> str:
+        """The configuration of the run, as TOML."""
+        return (self.path / "config.toml").read_text()
+
+    def begin(self, config_toml: str, dataset: Dataset, similarity: str) -> None:
+        """Write what is known before training: configuration, environment, ids, and what every user has seen."""
+        write_text(self.path / "config.toml", config_toml)
+        write_text(self.path / "environment.json", json.dumps(describe_environment(), indent=2) + "\n")
+        for vocabulary in (dataset.user_vocabulary, dataset.item_vocabulary):
+            content = io.BytesIO()
+            pl.DataFrame({"id": vocabulary.series}).write_parquet(content)
+            write_bytes(self.path / f"{vocabulary.kind}s.parquet", content.getvalue())
+        seen = {
+            "users": torch.from_numpy(dataset.train.users.copy()),
+            "items": torch.from_numpy(dataset.train.items.copy()),
+        }
+        write_tensors(self.path / "seen.safetensors", seen, {"similarity": similarity})
+        # Last, so that a directory without it is one in which nothing was begun.
+        write_text(self.path / "format", FORMAT + "\n")
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """The state of the run so far, if it was ever saved."""
+        path = self.path / "checkpoint.safetensors"
+        if not path.exists():
+            return None
+        tensors, metadata = read_tensors(path)
+        return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Take the place of the last checkpoint."""
+        write_tensors(
+            self.path / "checkpoint.safetensors", checkpoint.tensors, {"progress": checkpoint.progress.to_json()}
+        )
+
+    def save_best(self, backbone: Backbone, epoch: int) -> None:
+        """Write the model: representations of all users and items, and the tables behind them where these differ."""
+        write_tensors(self.path / "model.safetensors", model_tensors(backbone), {"epoch": str(epoch)})
+
+    def read_model(self) -> dict[str, Tensor]:
+        """The best model so far."""
+        return read_tensors(self.path / "model.safetensors")[0]
+
+    def listen(self, event: Event) -> None:
+        """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
+        path = self.path / "log.jsonl"
+        if isinstance(event, TrainingStarted):
+            lines = path.read_text().splitlines() if path.exists() else []
+            kept = [line for line in lines if _epoch_of(line) <= event.epoch]
+            write_text(path, "".join(f"{line}\n" for line in kept))
+        elif isinstance(event, EpochFinished):
+            with path.open("a") as file:
+                file.write(json.dumps(asdict(event)) + "\n")
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Write `metrics.json`, the end of a run."""
+        write_text(self.path / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+
+
+def model_tensors(backbone: Backbone) -> dict[str, Tensor]:
+    """What is worth keeping of a trained backbone."""
+    was_training = backbone.training
+    backbone.eval()
+    with torch.no_grad():
+        representations = backbone()
+        tensors = {"users": representations.users.detach(), "items": representations.items.detach()}
+        if not backbone.is_lookup:
+            tensors |= {"user_table": backbone.user_table.detach(), "item_table": backbone.item_table.detach()}
+    backbone.train(was_training)
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def check_format(path: Path) -> None:
+    """Raise unless this version of pslrec can read the run."""
+    file = path / "format"
+    if not file.exists():
+        raise ArtifactError(f"{path} holds no run: there is no file `format` in it")
+    found = file.read_text().strip()
+    if found != FORMAT:
+        raise ArtifactError(
+            f"{path} was written in format {found[:20]!r}, this version reads format {FORMAT}; train it again"
+        )
+
+
+def _epoch_of(line: str) -> int:
+    try:
+        return int(json.loads(line)["epoch"])
+    except (ValueError, KeyError, TypeError):
+        # A line cut short by a sudden end; its epoch is trained again.
+        return 2**62

@@ -1,0 +1,225 @@
+"""What a run is made of: one typed section per stage, strict TOML in and out."""
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pslrec.backbones import BACKBONES
+from pslrec.errors import ConfigError
+from pslrec.losses import LOSSES
+from pslrec.registry import Registry
+from pslrec.training.trainer import TrainingOptions
+
+
+class Section(BaseModel):
+    """A section that knows its settings and refuses others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class DataSection(Section):
+    """Where interactions come from, and how they are divided."""
+
+    source: str = Field("debian", description="a file, directory, zip, or the name of a data set")
+    split: str = Field("iid", description="how to divide interactions that do not come split")
+    train_fraction: float | None = Field(None, description="share of the training part, 0.8 if not given")
+    split_seed: int = Field(0, description="seed of the split; 0 gives the published ones")
+    validation: Literal["paper", "fraction", "none"] | None = Field(
+        None, description="how validation is carved out of training; by protocol if not given"
+    )
+    validation_seed: int = Field(2024, description="seed of the validation part")
+    minimum_rating: float | None = Field(None, description="remove interactions rated lower")
+    k_core: int = Field(0, ge=0, description="interactions that every user and item must have")
+    repair: bool = Field(False, description="drop test pairs that are in training, or never trained on")
+
+
+class ComponentSection(BaseModel):
+    """A part chosen by name; its other settings are the arguments of its constructor."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+    name: str
+
+    def options(self) -> dict[str, Any]:
+        """The settings beside the name."""
+        return dict(self.model_extra or {})
+
+
+class BackboneSection(ComponentSection):
+    """The backbone and its options."""
+
+    name: str = "mf"
+
+
+class LossSection(ComponentSection):
+    """The loss and its options."""
+
+    name: str = "psl-relu"
+
+
+class NoiseSection(Section):
+    """False negatives, for the paper's noise setting; probability 0 leaves it out."""
+
+    probability: float = Field(0.0, ge=0, le=1, description="of a draw among the false negatives")
+    fraction: float = Field(0.1, gt=0, lt=1, description="share of the training pairs declared false negatives")
+    scope: Literal["global", "per-user"] = Field("global", description="draw them among all pairs, or of each user")
+    keep_positives: bool = Field(False, description="whether they stay positives as well")
+    before_validation: bool = Field(False, description="declare them before the validation part is carved out")
+    hide_at_test: bool = Field(False, description="whether they are hidden from the ranked lists")
+    seed: int = Field(0, description="of the draw")
+
+
+class SamplingSection(Section):
+    """Batches, and where negatives come from."""
+
+    negatives: int | None = Field(None, ge=1, description="per positive; the loss's own number if not given")
+    batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step")
+    noise: NoiseSection = NoiseSection()
+
+
+class TrainingSection(Section):
+    """The loop and its optimiser."""
+
+    learning_rate: float = Field(0.01, gt=0, description="of Adam")
+    weight_decay: float = Field(0.0, ge=0, description="coupled into the gradient, for every row at every step")
+    epochs: int = Field(200, ge=1, description="passes over the training pairs")
+    validate_every: int = Field(5, ge=1, description="epochs between two looks at the validation part")
+    patience: int = Field(0, ge=0, description="looks without a better one before stopping early; 0 never stops early")
+    checkpoint_seconds: float = Field(30.0, ge=0, description="time between two checkpoints")
+    seed: int = Field(2024, description="of everything random in training")
+
+    def trainer_options(self) -> TrainingOptions:
+        """As the trainer takes them."""
+        return TrainingOptions(**self.model_dump())
+
+
+class EvaluationSection(Section):
+    """How a model is judged."""
+
+    k: tuple[int, ...] = Field((5, 20, 50), description="lengths of the ranked lists")
+    protocol: Literal["strict", "paper"] = Field("strict", description="what is hidden, and who counts; see the docs")
+    memory_megabytes: int = Field(256, ge=16, description="what an evaluation may use")
+
+
+class RunConfig(Section):
+    """A whole run. `RunConfig()` trains PSL-relu on MF on the embedded data.
+
+    >>> config = RunConfig.from_settings({"loss.name": "sl", "loss.temperature": 0.2, "training.epochs": 3})
+    >>> config.loss.name, config.loss.options(), config.training.epochs
+    ('sl', {'temperature': 0.2}, 3)
+    >>> RunConfig.from_settings({"training.epoch": 3})
+    Traceback (most recent call last):
+    pslrec.errors.ConfigError: unknown setting `training.epoch`; did you mean `training.epochs`?
+    """
+
+    data: DataSection = DataSection()
+    backbone: BackboneSection = BackboneSection()
+    loss: LossSection = LossSection()
+    sampling: SamplingSection = SamplingSection()
+    training: TrainingSection = TrainingSection()
+    evaluation: EvaluationSection = EvaluationSection()
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], base: "RunConfig | None" = None) -> "RunConfig":
+        """Settings by dotted name, over those of `base` or the defaults."""
+        tree: dict[str, Any] = {} if base is None else base.model_dump(exclude_none=True)
+        for name, value in settings.items():
+            *path, last = name.split(".")
+            node = tree
+            for part in path:
+                node = node.setdefault(part, {})
+            node[last] = value
+        return cls.checked(tree)
+
+    @classmethod
+    def checked(cls, tree: Mapping[str, Any]) -> "RunConfig":
+        """A configuration from nested sections, with errors that name the setting, and every part's options checked."""
+        try:
+            config = cls.model_validate(tree)
+        except ValidationError as error:
+            raise ConfigError(_explained(error)) from None
+        component_options(LOSSES, config.loss, "loss")
+        component_options(BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed"))
+        return config
+
+    @classmethod
+    def from_toml(cls, path: Path) -> "RunConfig":
+        """Read a configuration file; unknown settings are refused."""
+        try:
+            return cls.checked(tomllib.loads(path.read_text()))
+        except OSError as error:
+            raise ConfigError(f"{path} can not be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not TOML: {error}") from error
+
+    def to_toml(self) -> str:
+        """The configuration as TOML; what is not set is left out."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def resolved(self) -> "RunConfig":
+        """The same with every default written out, so that it stays the same run when defaults change."""
+        loss, backbone = LOSSES[self.loss.name], BACKBONES[self.backbone.name]
+        negatives = loss.default_negatives if self.sampling.negatives is None else self.sampling.negatives
+        initialization = self.backbone.options().get("initialization") or loss.initialization
+        by_protocol = "paper" if self.evaluation.protocol == "paper" else "fraction"
+        return self.from_settings(
+            {
+                "data.validation": self.data.validation or by_protocol,
+                "sampling.negatives": negatives,
+                "loss": {"name": self.loss.name, **_defaults(loss), **self.loss.options()},
+                "backbone": {
+                    "name": self.backbone.name,
+                    **_defaults(backbone, leave_out=("train", "seed")),
+                    **self.backbone.options(),
+                    "initialization": initialization or backbone.default_initialization,
+                },
+            },
+            base=self,
+        )
+
+
+def _defaults(part: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    parameters = inspect.signature(part).parameters.values()
+    return {p.name: p.default for p in parameters if p.name not in leave_out and p.default is not p.empty}
+
+
+def component_options(
+    registry: Registry[Any], section: ComponentSection, where: str, *, given_elsewhere: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The options of a component, after checking that its constructor takes them."""
+    allowed = [name for name in inspect.signature(registry[section.name]).parameters if name not in given_elsewhere]
+    for name in section.options():
+        if name not in allowed:
+            listed = ", ".join(f"`{where}.{other}`" for other in allowed) or "none"
+            raise ConfigError(f"{where} `{section.name}` has no setting `{where}.{name}`; it has {listed}")
+    return section.options()
+
+
+def _explained(error: ValidationError) -> str:
+    from difflib import get_close_matches
+
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(name, setting_names(), n=1)
+        hint = f"; did you mean `{near[0]}`?" if near else f"; the settings are {', '.join(setting_names())}"
+        return f"unknown setting `{name}`{hint}"
+    got = first.get("input")
+    message = first["msg"][0].lower() + first["msg"][1:]
+    return f"`{name}`: {message}, got {got!r}"
+
+
+def setting_names(section: type[BaseModel] = RunConfig, prefix: str = "") -> list[str]:
+    """Dotted names of all settings, without those of single losses and backbones."""
+    names = []
+    for name, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            names += setting_names(kind, f"{prefix}{name}.")
+        else:
+            names.append(prefix + name)
+    return names
