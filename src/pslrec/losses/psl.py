@@ -39,7 +39,7 @@ def pairwise_softmax_loss(
 
     Raises:
         DivergenceError: the inside form has no finite value here (`atan`: sum not positive; `exp-exp`:
-        overflow).
+            overflow).
 
     >>> scores = torch.tensor([0.5]), torch.tensor([[0.0, 0.5]])
     >>> pairwise_softmax_loss(*scores, surrogate="relu", temperature=0.5)  # log(0.5² + 1²)
