@@ -1,0 +1,86 @@
+"""Every Python block and command of the documentation runs, top to bottom, each page in one namespace.
+
+A block that starts with `>>>` is a doctest, and its output is compared; any other is run as it stands. A block that can
+not run in a test, because it needs the network, is marked by a comment in the line before: `<!-- not run: reason -->`.
+"""
+
+import doctest
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.testing
+
+from pslrec.cli.main import app
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+INSTALLS = ("make ", "apt", "python ", "pip ")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code of a page's blocks in a language, without those marked."""
+    text = page.read_text()
+    return [
+        "\n" * text[: match.start("code")].count("\n") + match["code"]  # so that a traceback names the line of the page
+        for match in BLOCK.finditer(text)
+        if match["language"] == language and match["mark"] is None
+    ]
+
+
+def run_block(code: str, page: Path, namespace: dict[str, object]) -> None:
+    if not code.lstrip().startswith(">>>"):
+        exec(compile(code, str(page), "exec"), namespace)
+        return
+    example = doctest.DocTestParser().get_doctest(code, namespace, page.name, str(page), 0)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    report: list[str] = []
+    runner.run(example, out=report.append, clear_globs=False)
+    namespace.update(example.globs)
+    assert runner.failures == 0, "".join(report)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "example"}
+    for code in blocks(page, "python"):
+        run_block(code, page, namespace)
+
+
+def commands(page: Path) -> list[str]:
+    joined = "\n".join(blocks(page, "console")).replace("|\n", "| ")
+    return [line[2:] for line in joined.splitlines() if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_commands_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for command in commands(page):
+        program, *arguments = shlex.split(command)
+        if program == "make":
+            assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE), (
+                f"the Makefile has no target for `{command}`"
+            )
+        elif program == "pslrec":
+            result = typer.testing.CliRunner().invoke(app, arguments, env={**os.environ, "COLUMNS": "200"})
+            assert result.exit_code == 0, f"`{command}` failed: {result.output}{result.exception}"
+        else:
+            assert command.startswith(INSTALLS), f"`{command}` is neither make, pslrec nor a way to install"
+
+
+def test_marked_blocks_are_left_out_and_others_are_not(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run: needs the network -->\n```python\nfetch()\n```\n\n```python\nx = 1\n```\n")
+    assert [code.strip() for code in blocks(page, "python")] == ["x = 1"]
+
+
+def test_a_wrong_output_in_a_page_is_noticed(tmp_path: Path):
+    with pytest.raises(AssertionError, match="Expected"):
+        run_block(">>> 1 + 1\n3\n", tmp_path / "page.md", {})
