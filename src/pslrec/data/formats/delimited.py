@@ -12,7 +12,7 @@ import polars as pl
 from pslrec.data.columns import Columns, role_of
 from pslrec.data.formats.base import FORMATS, ReadOptions, Table
 from pslrec.data.formats.bytes_of import decompressed, first_lines, in_memory
-from pslrec.data.formats.quoting import check_quotes
+from pslrec.data.formats.quoting import check_quotes, fields_add_up
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -137,22 +137,25 @@ def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns)
     if len(separator.encode()) > 1:
         content, separator = _with_short_separator(content, separator)
     has_quotes = layout.quoted and check_quotes(path, content, separator)
+    # With only some columns to parse, the fast reader would pass over surplus fields, which move others out of place.
+    some = len(wanted) == len(layout.names) or fields_add_up(content, separator, len(layout.names))
+    positions = sorted(wanted) if some else list(range(len(layout.names)))
     try:
-        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line. The
-        # last column is read in any case, else surplus fields would pass unseen and move others out of place.
+        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line.
         frame = pl.read_csv(
             content,
             has_header=False,
             skip_lines=layout.first_line - 1,
             separator=separator,
             quote_char='"' if has_quotes else None,
-            columns=sorted({*wanted, len(layout.names) - 1}),
+            columns=positions,
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         _explain(path, content, layout, error)
-    frame.columns = [wanted.get(position, "") for position in sorted({*wanted, len(layout.names) - 1})]
-    return frame.select(wanted.values()).slice(int(layout.has_header))
+    frame.columns = [str(position) for position in positions]
+    named = [pl.col(str(position)).alias(name) for position, name in wanted.items()]
+    return frame.select(named).slice(int(layout.has_header))
 
 
 def _with_short_separator(content: bytes | Path, separator: str) -> tuple[bytes, str]:
@@ -171,14 +174,16 @@ def _explain(path: Path, content: bytes | Path, layout: _Layout, error: Exceptio
         raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
     for number, record in _records(raw, quoted=layout.quoted):
         found = (
-            len(split_lines(record.decode().splitlines(), layout.separator, quoted=layout.quoted)[0]) if record else 0
+            len(split_lines(record.decode().split("\n"), layout.separator, quoted=layout.quoted)[0]) if record else 0
         )
         if found > expected and number >= layout.first_line:
             raise DataError(
                 f"{path}: line {number} has {found} fields where {expected} were expected; "
                 f"put a field that has {layout.separator!r} in it in quotes"
             ) from error
-    raise DataError(f"{path}: not a table that can be read ({str(error).splitlines()[0]})") from error
+    raise DataError(
+        f"{path}: not a table that can be read ({str(error or 'too many fields').splitlines()[0]})"
+    ) from error
 
 
 def _records(raw: bytes, *, quoted: bool) -> Iterator[tuple[int, bytes]]:
