@@ -31,7 +31,8 @@ class ImplicitALS(Baseline):
         dimension: length of the vectors.
         unobserved_weight: how much a missing pair counts against an observed one.
         regularization: strength of the penalty on the vectors.
-        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part.
+        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part; in between, one
+            `regularization` suits catalogues of very different size.
         epochs: rounds over users and items.
         seed: for the first vectors.
 
@@ -42,7 +43,7 @@ class ImplicitALS(Baseline):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "dimension": (64, 128, 256),
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
-        "regularization": (0.003, 0.01, 0.03, 0.1),
+        "regularization": (0.03, 0.1, 0.3, 1.0),
     }
 
     def __init__(
@@ -50,9 +51,9 @@ class ImplicitALS(Baseline):
         *,
         dimension: int = 64,
         unobserved_weight: float = 0.1,
-        regularization: float = 0.03,
-        exponent: float = 1.0,
-        epochs: int = 16,
+        regularization: float = 0.3,
+        exponent: float = 0.5,
+        epochs: int = 10,
         seed: int = 2024,
     ) -> None:
         for name, value in (("unobserved_weight", unobserved_weight), ("regularization", regularization)):

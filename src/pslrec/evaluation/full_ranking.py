@@ -81,8 +81,8 @@ def evaluate(
     if not cutoffs or cutoffs[0] < 1:
         raise ValueError(f"`k` must hold list lengths of at least 1, got {list(k)}")
     task = ranking_task(dataset, split=split, protocol=protocol)
+    rows = users_at_once(task, cutoffs, metrics, memory_budget=memory_budget)
     tally = _Tally(task, cutoffs, metrics)
-    rows = _rows_in_budget(task, tally, memory_budget)
     with torch.inference_mode():
         for start, scores in _score_blocks(scorer, task.users, rows):
             users = task.users[start : start + len(scores)]
@@ -189,15 +189,17 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else 0.0
 
 
-def _rows_in_budget(task: RankingTask, tally: _Tally, memory_budget: int) -> int:
-    n_items = len(task.popularity)
-    fixed = task.seen.nbytes + task.relevant.nbytes + sum(values.nbytes for values in tally.per_user.values())
-    fixed += sum(counts.nbytes for counts in tally.counts.values())
+def users_at_once(task: RankingTask, cutoffs: Sequence[int], metrics: Sequence[str], *, memory_budget: int) -> int:
+    """How many users can be ranked at a time within a memory budget in bytes; raises if it is not even one."""
+    n_items, longest = len(task.popularity), max(cutoffs)
+    bases = [METRICS[name].basis for name in metrics]
+    values = 8 * len(task.users) * (bases.count("lists") * len(cutoffs) + bases.count("ranks"))
+    fixed = task.nbytes + values + (8 * n_items * len(cutoffs) if "exposure" in bases else 0)
     # A score (4 bytes) and a mark (1) for every item, and the list in a dozen forms.
-    per_row = 5 * n_items + 128 * min(tally.longest, n_items)
-    rows = (memory_budget - fixed) // per_row
-    if rows < 1:
+    per_user = 5 * n_items + 128 * min(longest, n_items)
+    users = (memory_budget - fixed) // per_user
+    if users < 1:
         raise ValueError(
-            f"`memory_budget` must be at least {fixed + per_row} bytes for these data, got {memory_budget}"
+            f"`memory_budget` must be at least {fixed + per_user} bytes for these data, got {memory_budget}"
         )
-    return int(rows)
+    return int(users)

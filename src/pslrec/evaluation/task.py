@@ -42,11 +42,6 @@ class RowLists:
         """Length of each user's list."""
         return np.diff(self.offsets)
 
-    @property
-    def nbytes(self) -> int:
-        """Memory held."""
-        return self.offsets.nbytes + self.items.nbytes
-
     def positions(self, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lists of some users as (position of the user in `users`, item) pairs."""
         lengths = self.lengths[users]
@@ -71,6 +66,14 @@ class RankingTask:
     seen: RowLists
     relevant: RowLists
     popularity: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        lists = self.seen, self.relevant
+        return (
+            sum(part.offsets.nbytes + part.items.nbytes for part in lists) + self.users.nbytes + self.popularity.nbytes
+        )
 
 
 def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> RankingTask:
