@@ -11,6 +11,7 @@ from pslrec.data.columns import Columns
 from pslrec.data.dataset import Dataset
 from pslrec.data.formats import FORMATS, ReadOptions, format_of, read_delimited
 from pslrec.data.formats.bytes_of import first_lines
+from pslrec.data.formats.delimited import split_lines
 from pslrec.data.interactions import Interactions, as_numbers, encode
 from pslrec.data.leaks import check_leaks, drop_leaks
 from pslrec.data.unpacking import unpacked
@@ -103,7 +104,7 @@ def _listed_vocabulary(listed: Path, origin: Path, kind: str) -> tuple[pl.Series
 
 
 def _list_options(listed: Path) -> ReadOptions:
-    header = first_lines(listed, 1)[0][1].split("\t")
+    header = split_lines([first_lines(listed, 1)[0][1]], "\t")[0]
     if len(header) != 2 or header[0] == header[1]:
         raise DataError("it must have a header and two columns, original id and new id, tab separated")
     original, new = header
