@@ -125,15 +125,17 @@ void skip_taken(std::int32_t* ranks, std::int32_t* items, std::int64_t count, co
 }
 
 // log sum over the negatives of sigma(negative - positive)^exponent. `scores[0]` is the positive's score, the others are its
-// negatives'. On return `scores` holds the gradient with respect to each of them.
+// negatives'. On return `scores` holds the gradient with respect to each of them. NaN if any score is NaN or infinite.
 template <typename Surrogate>
 float log_sum_of_row(float* scores, std::int64_t count, float exponent) {
     const float positive = scores[0];
-    float highest = -3.0e38f;
-#pragma omp simd reduction(max : highest)
+    // Neither the comparisons nor `logarithm_of` let a NaN through, so it is carried along: 0 * x is 0 for every number.
+    float highest = -3.0e38f, not_a_number = 0.0f;
+#pragma omp simd reduction(max : highest) reduction(+ : not_a_number)
     for (std::int64_t n = 1; n < count; ++n) {
         const float difference = scores[n] - positive;
         highest = difference > highest ? difference : highest;
+        not_a_number += 0.0f * difference;
     }
     // Every surrogate rises, so the largest term is that of the largest difference.
     const float offset = Surrogate::log_value(highest) * exponent;
@@ -153,7 +155,7 @@ float log_sum_of_row(float* scores, std::int64_t count, float exponent) {
 #pragma omp simd
     for (std::int64_t n = 1; n < count; ++n) scores[n] *= factor;
     scores[0] = -slope_sum * factor;
-    return offset + logarithm_of(sum);
+    return offset + logarithm_of(sum) + not_a_number;
 }
 
 float log_sum(int surrogate, float* scores, std::int64_t count, float exponent) {

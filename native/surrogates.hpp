@@ -40,7 +40,7 @@ inline float exponential(float x) {
     return p * from_bits((static_cast<std::int32_t>(n) + 127) << 23);
 }
 
-// log x for positive, normal x.
+// log x for positive, normal x; of anything else, NaN among them, it makes some number.
 inline float logarithm_of(float x) {
     // x = 2^n m with m between sqrt(1/2) and sqrt(2).
     std::int32_t bits = to_bits(x) - 0x3F3504F3;
@@ -64,7 +64,7 @@ inline float logarithm_of(float x) {
     return f + small + e * 0.693145751953125f;
 }
 
-// atan x on [-1.1, 1.1]: two half-angle steps would cost roots, so one identity, atan x = pi/4 + atan((x - 1) / (x + 1)).
+// atan x on [-2.4, 2.4]: two half-angle steps would cost roots, so one identity, atan x = pi/4 + atan((x - 1) / (x + 1)).
 inline float arc_tangent(float x) {
     const float magnitude = x < 0.0f ? -x : x;
     const bool far = magnitude > 0.41421356f;
@@ -105,8 +105,9 @@ struct Tanh {
 struct Atan {
     static inline float log_value_and_slope(float d, float& slope) {
         const float value = 1.0f + arc_tangent(d);
-        slope = 1.0f / ((1.0f + d * d) * value);
-        return logarithm_of(value);
+        const float clamped = value < 1e-7f ? 1e-7f : value;
+        slope = value < 1e-7f ? 0.0f : 1.0f / ((1.0f + d * d) * clamped);
+        return logarithm_of(clamped);
     }
     static inline float log_value(float d) {
         float slope;

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from pslrec.kernels.native import IS_COMPILED, native
 
@@ -20,13 +21,14 @@ def sampled_scores(users: Tensor, items: Tensor, candidates: Tensor, scale: floa
     Args:
         users: one vector per row of the batch, shape (batch, dimension).
         items: the whole table of item vectors, shape (n_items, dimension).
-        candidates: item rows, shape (batch, candidates), int32.
+        candidates: item rows, shape (batch, candidates), int32, contiguous; all of them must be rows of `items`.
         scale: factor of all scores; 1/2 makes half cosines of unit vectors.
 
     >>> sampled_scores(torch.eye(2), torch.tensor([[2.0, 3.0]]), torch.zeros(2, 1, dtype=torch.int32))
     tensor([[2.],
             [3.]])
     """
+    check_shapes(users, items, candidates)
     if runs_compiled(users):
         scores: Tensor = _SampledScores.apply(users, items, candidates, scale)  # type: ignore[no-untyped-call]
         return scores
@@ -42,6 +44,15 @@ def sampled_scores_plainly(users: Tensor, items: Tensor, candidates: Tensor, sca
 _SLICE = 64
 
 
+def check_shapes(users: Tensor, items: Tensor, candidates: Tensor) -> None:
+    """Raise unless there is a row of candidates for every user, and users and items are equally wide."""
+    if len(users) != len(candidates) or users.shape[1] != items.shape[1]:
+        raise ValueError(
+            "`users` (batch, dimension), `items` (n_items, dimension) and `candidates` (batch, any) do not fit each other, "
+            f"got {tuple(users.shape)}, {tuple(items.shape)} and {tuple(candidates.shape)}"
+        )
+
+
 def runs_compiled(tensor: Tensor) -> bool:
     """Whether the compiled kernels take this tensor: single precision, on the CPU."""
     return IS_COMPILED and tensor.dtype == torch.float32 and tensor.device.type == "cpu"
@@ -51,13 +62,14 @@ class _SampledScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, users: Tensor, items: Tensor, candidates: Tensor, scale: float) -> Tensor:
         users, items = users.detach().contiguous(), items.detach().contiguous()
-        scores = torch.empty(candidates.shape)
+        scores = torch.empty(candidates.shape, dtype=torch.float32)
         native.sampled_scores(users, items, candidates, scale, scores)
         ctx.save_for_backward(users, items, candidates)
         ctx.scale = scale
         return scores
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         users, items, candidates = ctx.saved_tensors
         user_gradients, item_gradients = sampled_gradients(
