@@ -1,0 +1,109 @@
+"""Drawing by counter: the compiled draws are the plain ones, number for number."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from pslrec.kernels.native import IS_COMPILED, native
+from pslrec.kernels.negatives import NegativePool, Rows, draw_negatives, draw_negatives_plainly
+
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the kernels are not compiled here")
+KEY = 2**63 - 12345
+
+
+@pytest.fixture(params=["best", "portable"], autouse=True)
+def variant(request: pytest.FixtureRequest) -> Iterator[str]:
+    native.use_portable_rows(request.param == "portable")
+    yield request.param
+    native.use_portable_rows(False)
+
+
+def rows(lists: list[list[int]]) -> Rows:
+    offsets = np.cumsum([0, *map(len, lists)])
+    return Rows(torch.from_numpy(offsets), torch.tensor([item for items in lists for item in items], dtype=torch.int32))
+
+
+def drawn(pool: NegativePool, pairs: torch.Tensor, users: torch.Tensor, count: int, key: int = KEY) -> torch.Tensor:
+    candidates = torch.full((len(pairs), 1 + count), -7, dtype=torch.int32)
+    draw_negatives(pool, key, pairs, users, candidates)
+    assert bool((candidates[:, 0] == -7).all())
+    return candidates[:, 1:]
+
+
+def lists_of_many_lengths(n_items: int) -> list[list[int]]:
+    """None, one at either end, all but one, and random ones on both sides of where walking turns to searching."""
+    random = np.random.default_rng(0)
+    lengths = [n for n in (1, 7, 255, 256, 257, 300) if n < n_items]
+    chosen = [sorted(random.choice(n_items, size=n, replace=False).tolist()) for n in lengths]
+    return [[], [0], [n_items - 1], list(range(n_items - 1)), list(range(1, n_items)), *chosen]
+
+
+@pytest.mark.parametrize("n_items", [2, 3, 10, 1000, 40_988])
+@pytest.mark.parametrize("count", [1, 8, 101])
+def test_compiled_draws_equal_plain_ones(n_items: int, count: int) -> None:
+    lists = lists_of_many_lengths(n_items)
+    pool = NegativePool(rows(lists), n_items)
+    users = torch.arange(len(lists), dtype=torch.int32).repeat(3)
+    pairs = torch.arange(len(users)) * 1_000_003
+    found = drawn(pool, pairs, users, count)
+    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, count))
+    for user, items in zip(users.tolist(), found.tolist(), strict=True):
+        assert not set(items) & set(lists[user])
+        assert all(0 <= item < n_items for item in items)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.5, 1.0])
+def test_compiled_draws_equal_plain_ones_with_noise(noise: float) -> None:
+    taken, false = rows([[1, 2, 3], [0, 4], []]), rows([[2, 3], [], [9]])
+    pool = NegativePool(taken, 10, false, noise)
+    users, pairs = torch.tensor([0, 1, 2, 0], dtype=torch.int32), torch.arange(4)
+    found = drawn(pool, pairs, users, 400)
+    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, 400))
+    is_false = (found[0] == 2) | (found[0] == 3)
+    # Four standard deviations of a share of 400 draws.
+    assert abs(float(is_false.double().mean()) - noise) <= 4 * (noise * (1 - noise) / 400) ** 0.5
+    assert not bool(((found[1] == 0) | (found[1] == 4)).any())
+
+
+def test_the_only_free_item_is_always_drawn() -> None:
+    pool = NegativePool(rows([[0, 1, 3, 4]]), 5)
+    found = drawn(pool, torch.arange(6), torch.zeros(6, dtype=torch.int32), 20)
+    assert bool((found == 2).all())
+
+
+def test_a_draw_depends_on_key_and_pair_alone() -> None:
+    pool = NegativePool(rows([[5], [6], [7]]), 500)
+    pairs, users = torch.tensor([11, 3, 8]), torch.tensor([2, 0, 1], dtype=torch.int32)
+    together = drawn(pool, pairs, users, 40)
+    for place in range(3):
+        alone = drawn(pool, pairs[place : place + 1], users[place : place + 1], 40)
+        assert torch.equal(alone[0], together[place])
+    backwards = drawn(pool, pairs.flip(0), users.flip(0), 40)
+    assert torch.equal(backwards.flip(0), together)
+    assert torch.equal(drawn(pool, pairs, users, 7), together[:, :7])
+    assert not torch.equal(drawn(pool, pairs + 1, users, 40), together)
+    assert not torch.equal(drawn(pool, pairs, users, 40, key=KEY + 1), together)
+
+
+def test_draws_do_not_depend_on_threads() -> None:
+    pool = NegativePool(rows(lists_of_many_lengths(1000)), 1000)
+    users = torch.arange(9, dtype=torch.int32).repeat(20)
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        found.append(drawn(pool, torch.arange(len(users)), users, 33))
+    torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+def test_keys_and_pairs_of_every_size_are_taken() -> None:
+    pool = NegativePool(rows([[]]), 10)
+    users = torch.zeros(1, dtype=torch.int32)
+    for key in (0, 1, 2**32, 2**63 - 1):
+        for pair in (0, 2**31, 2**62):
+            pairs = torch.tensor([pair])
+            assert torch.equal(drawn(pool, pairs, users, 5, key), draw_negatives_plainly(pool, key, pairs, users, 5))
