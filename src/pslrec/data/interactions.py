@@ -1,6 +1,7 @@
 """Who did what: immutable columns of row numbers with the vocabularies that give them meaning."""
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,8 +71,10 @@ class Interactions:
         weights: Iterable[float] | None = None,
     ) -> "Interactions":
         """Interactions of external ids. Rows are numbered in the sorted order of the ids, whatever the order of the data."""
-        user_rows, user_vocabulary = encode(as_series(users, "user"), kind="user")
-        item_rows, item_vocabulary = encode(as_series(items, "item"), kind="item")
+        series = (as_series(users, "user"), as_series(items, "item"))
+        # Half the time of reading a large file is spent here; polars lets the other thread run meanwhile.
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            (user_rows, user_vocabulary), (item_rows, item_vocabulary) = pool.map(encode, series, ("user", "item"))
         optional = {"ratings": ratings, "timestamps": timestamps, "weights": weights}
         columns = {name: None if column is None else _array(column) for name, column in optional.items()}
         return cls(user_rows, item_rows, user_vocabulary, item_vocabulary, **columns)
