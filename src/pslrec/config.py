@@ -13,7 +13,7 @@ from pslrec.backbones import BACKBONES
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.registry import Registry
-from pslrec.training.trainer import TrainingOptions
+from pslrec.training import TrainingOptions
 
 
 class Section(BaseModel):

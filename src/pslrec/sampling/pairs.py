@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pslrec.data.interactions import Interactions
-from pslrec.errors import ConfigError
+from pslrec.errors import ConfigError, DataError
 from pslrec.kernels.negatives import NegativePool, draw_negatives
 from pslrec.sampling.rows import item_rows
 from pslrec.seeding import derive_seed, generator
@@ -65,6 +65,10 @@ class PairBatches:
             raise ConfigError(f"`negatives` and `batch_pairs` must be at least 1, got {n_negatives} and {batch_pairs}")
         if not 0 <= noise <= 1:
             raise ConfigError(f"`noise.probability` must lie between 0 and 1, got {noise}")
+        if noise > 0 and false_negatives is None:
+            raise ConfigError("`noise.probability` above 0 needs `false_negatives` to draw from")
+        if len(train) == 0:
+            raise DataError("there are no training pairs; give more data, or take another split")
         self.n_negatives, self.batch_pairs, self.seed = n_negatives, batch_pairs, seed
         ordered = train.sorted()
         self._users = torch.from_numpy(ordered.users.copy())

@@ -2,13 +2,9 @@
 
 from pslrec.training.checkpoint import Checkpoint, Progress
 from pslrec.training.objective import SampledObjective, scored_tables
-from pslrec.training.trainer import (
-    Store,
-    Trainer,
-    TrainingDivergedError,
-    TrainingInterrupted,
-    TrainingOptions,
-)
+from pslrec.training.options import TrainingOptions
+from pslrec.training.stopping import TrainingInterrupted
+from pslrec.training.trainer import Store, Trainer, TrainingDivergedError
 
 __all__ = [
     "Checkpoint",

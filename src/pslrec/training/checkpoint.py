@@ -22,9 +22,10 @@ class Progress:
         batch: the next step of that pass.
         loss_sum: of the steps of this epoch.
         n_steps: how many those are.
-        seconds: spent on this epoch.
+        seconds: spent on this epoch, without checkpoints.
         best_epoch: counted from 1; 0 before the first validation.
         best_value: the validation value of that epoch.
+        looks_since_best: looks at the validation part since then.
         total_seconds: of training, without evaluation.
         is_finished: no step is left.
     """
@@ -37,6 +38,7 @@ class Progress:
     seconds: float = 0.0
     best_epoch: int = 0
     best_value: float = -float("inf")
+    looks_since_best: int = 0
     total_seconds: float = 0.0
     is_finished: bool = False
 

@@ -1,7 +1,7 @@
 """What a trainer tells while it works; progress bars and logs listen."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,27 @@ class TrainingStarted:
 
 
 @dataclass(frozen=True)
+class EstimateMade:
+    """After the first steps, once.
+
+    Args:
+        seconds: of training that are left, without validation.
+        memory: bytes of a training step by what they are for.
+    """
+
+    seconds: float
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class BatchFinished:
-    """After each step."""
+    """After each step.
+
+    Args:
+        epoch: counted from 0, as it is not finished.
+        batch: steps of this pass so far.
+        loss: of this step.
+    """
 
     epoch: int
     batch: int
@@ -57,5 +76,5 @@ class CheckpointSaved:
     batch: int
 
 
-Event = TrainingStarted | BatchFinished | EpochFinished | CheckpointSaved
+Event = TrainingStarted | EstimateMade | BatchFinished | EpochFinished | CheckpointSaved
 Listener = Callable[[Event], None]

@@ -1,65 +1,37 @@
 """The training loop: epochs, validation, the best epoch, checkpoints at any step."""
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
 
 from pslrec.backbones import Backbone
-from pslrec.errors import ConfigError, PslrecError
-from pslrec.losses import Loss
+from pslrec.errors import PslrecError
+from pslrec.losses import DivergenceError, Loss
 from pslrec.losses.base import Phase, Step
 from pslrec.sampling import PairBatch, PairBatches
 from pslrec.seeding import derive_seed
 from pslrec.training.checkpoint import Checkpoint, Progress, capture, restore
-from pslrec.training.events import BatchFinished, CheckpointSaved, EpochFinished, Listener, TrainingStarted
+from pslrec.training.estimate import Pace, memory_estimate
+from pslrec.training.events import (
+    BatchFinished,
+    CheckpointSaved,
+    EpochFinished,
+    EstimateMade,
+    Event,
+    Listener,
+    TrainingStarted,
+)
 from pslrec.training.objective import SampledObjective
 from pslrec.training.optimizer import build_optimizers
+from pslrec.training.options import TrainingOptions
+from pslrec.training.stopping import GentleStop, TrainingInterrupted
 
 
 class TrainingDivergedError(PslrecError):
-    """The loss became infinite or not a number."""
-
-
-class TrainingInterrupted(PslrecError):  # noqa: N818 - not an error of anybody
-    """Somebody asked the run to stop; its state is saved."""
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How to train.
-
-    Args:
-        learning_rate: of Adam.
-        weight_decay: added to the gradient as `weight_decay * parameter`, for every row at every step.
-        epochs: passes over the training pairs.
-        validate_every: epochs between two looks at the validation part.
-        patience: stop after this many looks without a better one; 0 never stops early.
-        checkpoint_seconds: time between two checkpoints.
-        seed: of everything random.
-    """
-
-    learning_rate: float = 0.01
-    weight_decay: float = 0.0
-    epochs: int = 200
-    validate_every: int = 5
-    patience: int = 0
-    checkpoint_seconds: float = 30.0
-    seed: int = 2024
-
-    def __post_init__(self) -> None:
-        at_least = {"epochs": 1, "validate_every": 1, "patience": 0, "weight_decay": 0, "checkpoint_seconds": 0}
-        for name, lowest in at_least.items():
-            if not getattr(self, name) >= lowest:
-                raise ConfigError(f"`{name}` must be at least {lowest}, got {getattr(self, name)}")
-        if not 0 < self.learning_rate < math.inf:
-            raise ConfigError(f"`learning_rate` must be positive, got {self.learning_rate}")
+    """The loss or the model became infinite or not a number."""
 
 
 class Store(Protocol):
@@ -109,19 +81,19 @@ class Trainer:
             backbone, loss, learning_rate=options.learning_rate, weight_decay=options.weight_decay
         )
         self._modules = {"backbone": backbone, "loss": loss}
-        self._stop_requested = threading.Event()
-        self._looks_since_best = 0
+        self._stop, self._pace = GentleStop(), Pace()
         self._last_checkpoint = time.monotonic()
+        self._kept = "no checkpoint had been written yet"
 
     def fit(self) -> Progress:
         """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store."""
         checkpoint = self._store.load_checkpoint()
-        progress = Progress() if checkpoint is None else restore(checkpoint, self._modules, self._optimizers)
-        self._looks_since_best = (
-            (progress.epoch - progress.best_epoch) // self.options.validate_every if progress.best_epoch else 0
-        )
+        progress = Progress()
+        if checkpoint is not None:
+            progress = restore(checkpoint, self._modules, self._optimizers)
+            self._kept = _kept(progress)
         self._emit(TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch))
-        with self._stopping_gently():
+        with self._stop:
             while not progress.is_finished:
                 self._run_epoch(progress)
         return progress
@@ -136,14 +108,16 @@ class Trainer:
     def _run_pass(self, progress: Progress, phase: Phase) -> None:
         self.backbone.train()
         self.loss.start_epoch(progress.epoch, phase)
+        started = time.perf_counter()
         for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
-            started = time.perf_counter()
             value = self._step(batch, phase, progress)
             progress.seconds += time.perf_counter() - started
             progress.loss_sum, progress.n_steps = progress.loss_sum + value, progress.n_steps + 1
             progress.batch += 1
+            self._estimate(progress)
             self._emit(BatchFinished(progress.epoch, progress.batch, value))
             self._stop_or_checkpoint(progress)
+            started = time.perf_counter()
 
     def _step(self, batch: PairBatch, phase: Phase, progress: Progress) -> float:
         optimizer = self._optimizers[phase]
@@ -153,42 +127,46 @@ class Trainer:
         )
         with torch.set_grad_enabled(phase == "model"):
             representations = self.backbone(noise)
-        loss = self._objective(representations, batch)
+        try:
+            loss = self._objective(representations, batch)
+        except DivergenceError as error:
+            raise self._diverged(str(error), progress, progress.batch + 1) from error
         value = float(loss.detach())
         if not math.isfinite(value):
-            self._diverged(value, progress)
+            raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
         loss.backward()
         optimizer.step()
         self.loss.after_step(Step(batch.users, batch.positives, batch.negatives, self._objective.score))
         return value
 
-    def _diverged(self, value: float, progress: Progress) -> None:
-        raise TrainingDivergedError(
-            f"the loss became {value} in epoch {progress.epoch + 1}, batch {progress.batch + 1}, with loss "
+    def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
+        return TrainingDivergedError(
+            f"{what} in epoch {progress.epoch + 1}, batch {batch}, with backbone `{self.backbone.name}` and loss "
             f"`{self.loss.name}` ({self.loss.extra_repr()}), learning rate {self.options.learning_rate:g}, weight decay "
-            f"{self.options.weight_decay:g}; the last good checkpoint was kept. "
+            f"{self.options.weight_decay:g}, seed {self.options.seed}; {self._kept}. "
             "Try a smaller learning rate or a higher temperature"
         )
+
+    def _check_state(self, progress: Progress, batch: int) -> None:
+        # A finite loss may have a gradient that is not; the step after it would tell, but what it spoilt would be saved.
+        for name, module in self._modules.items():
+            for key, tensor in module.state_dict().items():
+                if not bool(torch.isfinite(tensor).all()):
+                    raise self._diverged(f"`{name}.{key}` became infinite or not a number", progress, batch)
 
     def _finish_epoch(self, progress: Progress) -> None:
         epoch = progress.epoch + 1
         mean_loss, seconds = progress.loss_sum / max(progress.n_steps, 1), progress.seconds
         is_last = epoch == self.options.epochs
-        value = None
-        is_best = False
-        if self._validate is None:
-            is_best = is_last
-        elif epoch % self.options.validate_every == 0 or is_last:
-            self.backbone.eval()
-            value = self._validate()
-            # Of equal values the later epoch wins, as in the paper's code.
-            is_best = value >= progress.best_value
-            self._looks_since_best = 0 if is_best else self._looks_since_best + 1
+        value, is_best = None, is_last
+        if self._validate is not None:
+            value, is_best = self._look(progress, is_due=epoch % self.options.validate_every == 0 or is_last)
         if is_best:
+            self._check_state(progress, len(self.batches))
             progress.best_epoch, progress.best_value = epoch, -math.inf if value is None else value
             self._store.save_best(self.backbone, epoch)
         self._emit(EpochFinished(epoch, mean_loss, seconds, value, is_best))
-        gives_up = 0 < self.options.patience <= self._looks_since_best
+        gives_up = 0 < self.options.patience <= progress.looks_since_best
         progress.total_seconds += seconds
         progress.epoch, progress.phase, progress.batch = epoch, 0, 0
         progress.loss_sum, progress.n_steps, progress.seconds = 0.0, 0, 0.0
@@ -196,8 +174,20 @@ class Trainer:
         if progress.is_finished:
             self._checkpoint(progress)
 
+    def _look(self, progress: Progress, *, is_due: bool) -> tuple[float | None, bool]:
+        """The validation value if it is due, and whether the epoch is the best one so far."""
+        if not is_due or self._validate is None:
+            return None, False
+        self._check_state(progress, len(self.batches))
+        self.backbone.eval()
+        value = self._validate()
+        # Of equal values the later epoch wins, as in the paper's code; a value that is NaN must not leave a run without a model.
+        is_best = not value < progress.best_value
+        progress.looks_since_best = 0 if is_best else progress.looks_since_best + 1
+        return value, is_best
+
     def _stop_or_checkpoint(self, progress: Progress) -> None:
-        if self._stop_requested.is_set():
+        if self._stop.is_requested:
             self._checkpoint(progress)
             raise TrainingInterrupted(
                 f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; all of it is saved"
@@ -206,29 +196,25 @@ class Trainer:
             self._checkpoint(progress)
 
     def _checkpoint(self, progress: Progress) -> None:
+        self._check_state(progress, progress.batch)
         self._store.save_checkpoint(capture(self._modules, self._optimizers, progress))
+        self._kept = _kept(progress)
         self._last_checkpoint = time.monotonic()
         self._emit(CheckpointSaved(progress.epoch, progress.batch))
 
-    @contextmanager
-    def _stopping_gently(self) -> Iterator[None]:
-        """Ctrl-C and a polite kill let the step finish and save; a second Ctrl-C stops at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+    def _estimate(self, progress: Progress) -> None:
+        n_batches = len(self.batches)
+        seconds_per_step = self._pace.step(is_last=progress.batch == n_batches)
+        if seconds_per_step is not None:
+            epochs = range(progress.epoch, self.options.epochs)
+            passes = sum(len(self.loss.epoch_phases(epoch)) for epoch in epochs) - progress.phase
+            seconds = seconds_per_step * (passes * n_batches - progress.batch)
+            self._emit(EstimateMade(seconds, memory_estimate(self.backbone, self.loss, self.batches)))
 
-        def request(number: int, _frame: object) -> None:
-            if self._stop_requested.is_set() and number == signal.SIGINT:
-                raise KeyboardInterrupt
-            self._stop_requested.set()
-
-        previous = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-    def _emit(self, event: object) -> None:
+    def _emit(self, event: Event) -> None:
         for listener in self._listeners:
-            listener(event)  # type: ignore[arg-type]
+            listener(event)
+
+
+def _kept(progress: Progress) -> str:
+    return f"the checkpoint of epoch {progress.epoch + 1} after batch {progress.batch} was kept"
