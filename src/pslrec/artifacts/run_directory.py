@@ -14,7 +14,15 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts.environment import describe_environment
-from pslrec.artifacts.files import ArtifactError, read_tensors, write_bytes, write_tensors, write_text
+from pslrec.artifacts.files import (
+    ArtifactError,
+    append_line,
+    read_tensors,
+    read_text,
+    write_bytes,
+    write_tensors,
+    write_text,
+)
 from pslrec.backbones import Backbone
 from pslrec.data.dataset import Dataset
 from pslrec.training.checkpoint import Checkpoint, Progress
@@ -42,14 +50,21 @@ class RunDirectory:
         except OSError as error:
             raise ArtifactError(f"{self.path} can not be written to: {error.strerror}") from error
         self._take_lock()
-        if (self.path / "format").exists() and not self.resume:
+        try:
+            self._check_unused()
+        except ArtifactError:
             self._release()
+            raise
+        return self
+
+    def _check_unused(self) -> None:
+        if not self.is_started:
+            return
+        if not self.resume:
             raise ArtifactError(
                 f"{self.path} holds a run already; go on with it with --resume, or choose another directory"
             )
-        if self.resume and (self.path / "format").exists():
-            check_format(self.path)
-        return self
+        check_format(self.path)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -83,7 +98,7 @@ class RunDirectory:
 
     def read_config(self) -> str:
         """The configuration of the run, as TOML."""
-        return (self.path / "config.toml").read_text()
+        return read_text(self.path / "config.toml")
 
     def begin(self, config_toml: str, dataset: Dataset, similarity: str) -> None:
         """Write what is known before training: configuration, environment, ids, and what every user has seen."""
@@ -93,13 +108,21 @@ class RunDirectory:
             content = io.BytesIO()
             pl.DataFrame({"id": vocabulary.series}).write_parquet(content)
             write_bytes(self.path / f"{vocabulary.kind}s.parquet", content.getvalue())
-        seen = {
-            "users": torch.from_numpy(dataset.train.users.copy()),
-            "items": torch.from_numpy(dataset.train.items.copy()),
-        }
-        write_tensors(self.path / "seen.safetensors", seen, {"similarity": similarity})
+        write_tensors(self.path / "seen.safetensors", _seen(dataset), {"similarity": similarity})
         # Last, so that a directory without it is one in which nothing was begun.
         write_text(self.path / "format", FORMAT + "\n")
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Raise unless these are the data that the run was begun with: row numbers mean nothing beside others."""
+        ids = {kind: pl.read_parquet(self.path / f"{kind}s.parquet")["id"] for kind in ("user", "item")}
+        vocabularies = {"user": dataset.user_vocabulary.series, "item": dataset.item_vocabulary.series}
+        seen, found = read_tensors(self.path / "seen.safetensors")[0], _seen(dataset)
+        is_same = all(ids[kind].equals(vocabularies[kind]) for kind in ids)
+        if not is_same or not all(torch.equal(seen[name], found[name]) for name in found):
+            raise ArtifactError(
+                f"the run in {self.path} was begun with other training data than `data.source` gives now; put the data back, "
+                "or start a new run in another directory"
+            )
 
     def load_checkpoint(self) -> Checkpoint | None:
         """The state of the run so far, if it was ever saved."""
@@ -107,7 +130,10 @@ class RunDirectory:
         if not path.exists():
             return None
         tensors, metadata = read_tensors(path)
-        return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
+        try:
+            return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{path} is no checkpoint of this version of pslrec: {error}") from error
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Take the place of the last checkpoint."""
@@ -127,16 +153,20 @@ class RunDirectory:
         """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
         path = self.path / "log.jsonl"
         if isinstance(event, TrainingStarted):
-            lines = path.read_text().splitlines() if path.exists() else []
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
             kept = [line for line in lines if _epoch_of(line) <= event.epoch]
             write_text(path, "".join(f"{line}\n" for line in kept))
         elif isinstance(event, EpochFinished):
-            with path.open("a") as file:
-                file.write(json.dumps(asdict(event)) + "\n")
+            append_line(path, json.dumps(asdict(event)))
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Write `metrics.json`, the end of a run."""
         write_text(self.path / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+
+
+def _seen(dataset: Dataset) -> dict[str, Tensor]:
+    train = dataset.train
+    return {"users": torch.from_numpy(train.users.copy()), "items": torch.from_numpy(train.items.copy())}
 
 
 def model_tensors(backbone: Backbone) -> dict[str, Tensor]:
@@ -157,7 +187,7 @@ def check_format(path: Path) -> None:
     file = path / "format"
     if not file.exists():
         raise ArtifactError(f"{path} holds no run: there is no file `format` in it")
-    found = file.read_text().strip()
+    found = file.read_text(encoding="utf-8", errors="replace").strip()
     if found != FORMAT:
         raise ArtifactError(
             f"{path} was written in format {found[:20]!r}, this version reads format {FORMAT}; train it again"

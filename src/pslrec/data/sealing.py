@@ -25,6 +25,8 @@ class SealedInteractions(Interactions):
     array([0], dtype=int32)
     """
 
+    reasons: list[str]
+
     @classmethod
     def of(cls, interactions: Interactions) -> "SealedInteractions":
         """Seal a part; the part given is not changed."""
@@ -41,17 +43,17 @@ class SealedInteractions(Interactions):
         return self
 
     def __getattribute__(self, name: str) -> Any:
-        if name not in _HIDDEN:
+        # One without `_inside` was made from columns that had been opened, by `select` for example; it has its own.
+        if name not in _HIDDEN or "_inside" not in object.__getattribute__(self, "__dict__"):
             return object.__getattribute__(self, name)
         if not object.__getattribute__(self, "reasons"):
             raise SealedTestError("the test part is sealed until training has ended; make choices on validation data")
         return getattr(object.__getattribute__(self, "_inside"), name)
 
     def __repr__(self) -> str:
-        inside: Interactions = object.__getattribute__(self, "_inside")
-        return f"{'Unsealed' if self.reasons else 'Sealed'}{inside!r}"
+        state = "Sealed" if "_inside" in self.__dict__ and not self.reasons else "Unsealed"
+        return f"{state}{super().__repr__()}"
 
     def __len__(self) -> int:
-        return len(object.__getattribute__(self, "_inside"))
-
-    reasons: list[str]
+        inside: Interactions | None = self.__dict__.get("_inside")
+        return super().__len__() if inside is None else len(inside)
