@@ -5,15 +5,18 @@ not run in a test, because it needs the network, is marked by a comment in the l
 """
 
 import doctest
+import gc
 import os
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer.testing
 
 from pslrec.cli.main import app
+from pslrec.registry import Registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -21,6 +24,15 @@ BLOCK = re.compile(
     r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 INSTALLS = ("make ", "apt", "python ", "pip ")
+
+
+@pytest.fixture(autouse=True)
+def _registries_stay_as_they_are() -> Iterator[None]:
+    """An example may register a part of its own, which other tests must not see."""
+    before = [(found, dict(found._parts)) for found in gc.get_objects() if type(found) is Registry]
+    yield
+    for registry, parts in before:
+        registry._parts = parts
 
 
 def blocks(page: Path, language: str) -> list[str]:
