@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import typer.testing
 
+from pslrec import backbones, baselines, data, evaluation, losses  # noqa: F401  (their registries are to be kept)
 from pslrec.cli.main import app
 from pslrec.registry import Registry
 
