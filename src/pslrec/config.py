@@ -3,23 +3,30 @@
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError, create_model
 
 from pslrec.backbones import BACKBONES
+from pslrec.data.splits import SPLITS
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.registry import Registry
 from pslrec.training import TrainingOptions
 
+# Splits whose test part is of another distribution than training; published ones have the name at the end of theirs.
+SHIFTED_SPLITS = ("popularity", "temporal")
+
 
 class Section(BaseModel):
-    """A section that knows its settings and refuses others."""
+    """A section that knows its settings and refuses others; a number in quotes, or true for 1, is a mistake."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=True, protected_namespaces=()
+    )
 
 
 class DataSection(Section):
@@ -27,15 +34,21 @@ class DataSection(Section):
 
     source: str = Field("debian", description="a file, directory, zip, or the name of a data set")
     split: str = Field("iid", description="how to divide interactions that do not come split")
-    train_fraction: float | None = Field(None, description="share of the training part, 0.8 if not given")
+    train_fraction: float | None = Field(None, gt=0, lt=1, description="share of the training part, 0.8 if not given")
     split_seed: int = Field(0, description="seed of the split; 0 gives the published ones")
     validation: Literal["paper", "fraction", "none"] | None = Field(
-        None, description="how validation is carved out of training; by protocol if not given"
+        None, description="how validation is carved out of training; by protocol and split if not given"
     )
     validation_seed: int = Field(2024, description="seed of the validation part")
     minimum_rating: float | None = Field(None, description="remove interactions rated lower")
     k_core: int = Field(0, ge=0, description="interactions that every user and item must have")
     repair: bool = Field(False, description="drop test pairs that are in training, or never trained on")
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether the test part is of another distribution; the paper has no validation part for those."""
+        ending = Path(self.source).stem.rpartition("-")[2]
+        return self.split in SHIFTED_SPLITS or ending in SHIFTED_SPLITS
 
 
 class ComponentSection(BaseModel):
@@ -97,10 +110,17 @@ class TrainingSection(Section):
         return TrainingOptions(**self.model_dump())
 
 
+def _as_tuple(value: object) -> object:
+    # TOML has lists; a single number is a list of one.
+    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
+
+
 class EvaluationSection(Section):
     """How a model is judged."""
 
-    k: tuple[int, ...] = Field((5, 20, 50), description="lengths of the ranked lists")
+    k: Annotated[tuple[PositiveInt, ...], BeforeValidator(_as_tuple)] = Field(
+        (5, 20, 50), min_length=1, description="lengths of the ranked lists"
+    )
     protocol: Literal["strict", "paper"] = Field("strict", description="what is hidden, and who counts; see the docs")
     memory_megabytes: int = Field(256, ge=16, description="what an evaluation may use")
 
@@ -129,9 +149,13 @@ class RunConfig(Section):
         tree: dict[str, Any] = {} if base is None else base.model_dump(exclude_none=True)
         for name, value in settings.items():
             *path, last = name.split(".")
+            if name in cls.model_fields and not isinstance(value, Mapping):
+                raise ConfigError(f"`{name}` is a section, set one of its settings: {', '.join(_settings_of(name))}")
             node = tree
             for part in path:
                 node = node.setdefault(part, {})
+                if not isinstance(node, dict):
+                    raise ConfigError(_unknown(name))
             node[last] = value
         return cls.checked(tree)
 
@@ -142,15 +166,17 @@ class RunConfig(Section):
             config = cls.model_validate(tree)
         except ValidationError as error:
             raise ConfigError(_explained(error)) from None
-        component_options(LOSSES, config.loss, "loss")
+        SPLITS[config.data.split]
         component_options(BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed"))
+        # Constructing a loss costs nothing, and it knows which values it can not take.
+        LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
         return config
 
     @classmethod
     def from_toml(cls, path: Path) -> "RunConfig":
         """Read a configuration file; unknown settings are refused."""
         try:
-            return cls.checked(tomllib.loads(path.read_text()))
+            return cls.checked(tomllib.loads(path.read_text(encoding="utf-8")))
         except OSError as error:
             raise ConfigError(f"{path} can not be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -165,7 +191,9 @@ class RunConfig(Section):
         loss, backbone = LOSSES[self.loss.name], BACKBONES[self.backbone.name]
         negatives = loss.default_negatives if self.sampling.negatives is None else self.sampling.negatives
         initialization = self.backbone.options().get("initialization") or loss.initialization
-        by_protocol = "paper" if self.evaluation.protocol == "paper" else "fraction"
+        by_protocol = (
+            "fraction" if self.evaluation.protocol == "strict" else "none" if self.data.is_shifted else "paper"
+        )
         return self.from_settings(
             {
                 "data.validation": self.data.validation or by_protocol,
@@ -190,27 +218,49 @@ def _defaults(part: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict
 def component_options(
     registry: Registry[Any], section: ComponentSection, where: str, *, given_elsewhere: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The options of a component, after checking that its constructor takes them."""
-    allowed = [name for name in inspect.signature(registry[section.name]).parameters if name not in given_elsewhere]
+    """The options of a component, after checking that its constructor takes them, by name and type.
+
+    Args:
+        registry: of the components of its kind.
+        section: its name and options.
+        where: name of the section, for messages.
+        given_elsewhere: arguments of the constructor that are no options.
+    """
+    part = registry[section.name]
+    allowed = [name for name in inspect.signature(part).parameters if name not in given_elsewhere]
     for name in section.options():
         if name not in allowed:
+            near = get_close_matches(name, allowed, n=1)
+            hint = f"did you mean `{where}.{near[0]}`? It" if near else "it"
             listed = ", ".join(f"`{where}.{other}`" for other in allowed) or "none"
-            raise ConfigError(f"{where} `{section.name}` has no setting `{where}.{name}`; it has {listed}")
-    return section.options()
+            raise ConfigError(f"{where} `{section.name}` has no setting `{where}.{name}`; {hint} has {listed}")
+    hints = get_type_hints(part.__init__)
+    fields: dict[str, Any] = {name: (hints.get(name, Any), ...) for name in section.options()}
+    try:
+        options = create_model(where, __base__=Section, **fields).model_validate(section.options())
+    except ValidationError as error:
+        raise ConfigError(_explained(error, f"{where}.")) from None
+    return {name: getattr(options, name) for name in fields}
 
 
-def _explained(error: ValidationError) -> str:
-    from difflib import get_close_matches
-
+def _explained(error: ValidationError, prefix: str = "") -> str:
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    name = prefix + ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        near = get_close_matches(name, setting_names(), n=1)
-        hint = f"; did you mean `{near[0]}`?" if near else f"; the settings are {', '.join(setting_names())}"
-        return f"unknown setting `{name}`{hint}"
-    got = first.get("input")
+        return _unknown(name)
     message = first["msg"][0].lower() + first["msg"][1:]
-    return f"`{name}`: {message}, got {got!r}"
+    return f"`{name}`: {message}, got {first.get('input')!r}"
+
+
+def _unknown(name: str) -> str:
+    names = setting_names()
+    near = get_close_matches(name, names, n=1) or get_close_matches(name, {known.split(".")[0] for known in names}, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(names)}"
+    return f"unknown setting `{name}`; {hint}"
+
+
+def _settings_of(section: str) -> list[str]:
+    return [name for name in setting_names() if name.startswith(f"{section}.")]
 
 
 def setting_names(section: type[BaseModel] = RunConfig, prefix: str = "") -> list[str]:

@@ -1,0 +1,20 @@
+"""The one place where a run is put together: configuration in, trained and judged model out."""
+
+from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
+from pslrec.experiment.inputs import TrainingData, load_dataset, load_training_data
+from pslrec.experiment.judging import evaluate_run, is_selected_on_test
+from pslrec.experiment.running import MemoryStore, RunResult, run
+
+__all__ = [
+    "MemoryStore",
+    "RunResult",
+    "TrainingData",
+    "build_batches",
+    "build_model",
+    "evaluate_run",
+    "is_selected_on_test",
+    "load_dataset",
+    "load_training_data",
+    "run",
+    "scored_vectors",
+]

@@ -1,0 +1,80 @@
+"""The data of a run: loaded, split, its test part sealed, false negatives declared."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pslrec.config import DataSection, NoiseSection, RunConfig
+from pslrec.data import Dataset, Interactions, Preparation, load, prepare
+from pslrec.data.interactions import concatenate
+from pslrec.data.sealing import SealedInteractions
+from pslrec.data.splits import split_by_name
+from pslrec.data.splits.by_name import carve_validation
+from pslrec.errors import ConfigError
+from pslrec.sampling import FalseNegatives, plant_false_negatives
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a run trains on and is judged by.
+
+    Args:
+        dataset: its training part is what ranked lists hide; its test part is sealed.
+        train: the positives, without false negatives that were taken out.
+        false_negatives: for the noise setting.
+    """
+
+    dataset: Dataset
+    train: Interactions
+    false_negatives: Interactions | None = None
+
+
+def load_dataset(config: RunConfig) -> Dataset:
+    """The data of a run, with its validation part."""
+    section = config.data
+    loaded = load(section.source, repair=section.repair)
+    if isinstance(loaded, Interactions):
+        if section.minimum_rating is not None or section.k_core:
+            loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
+        loaded = split_by_name(loaded, section.split, train_fraction=section.train_fraction, seed=section.split_seed)
+        loaded = replace(loaded, name=Path(section.source).stem)
+    else:
+        _check_nothing_to_split(section)
+    return carve_validation(loaded, config.resolved().data.validation or "none", seed=section.validation_seed)
+
+
+def _check_nothing_to_split(section: DataSection) -> None:
+    defaults = DataSection()
+    for name in ("split", "train_fraction", "split_seed", "minimum_rating", "k_core"):
+        if getattr(section, name) != getattr(defaults, name):
+            raise ConfigError(f"`data.{name}` has no effect on {section.source}, which comes split; leave it out")
+
+
+def load_training_data(config: RunConfig) -> TrainingData:
+    """The data of a run, its test part sealed, false negatives declared where the noise setting asks for them."""
+    noise = config.sampling.noise
+    if noise.probability == 0:
+        dataset = _sealed(load_dataset(config))
+        return TrainingData(dataset, dataset.train)
+    if noise.before_validation:
+        whole = load_dataset(RunConfig.from_settings({"data.validation": "none"}, base=config))
+        planted = _planted(whole.train, noise)
+        rule = config.resolved().data.validation or "none"
+        dataset = carve_validation(replace(whole, train=planted.train), rule, seed=config.data.validation_seed)
+    else:
+        dataset = load_dataset(config)
+        planted = _planted(dataset.train, noise)
+        dataset = replace(dataset, train=planted.train)
+    train, false_negatives = dataset.train, planted.false_negatives
+    if noise.hide_at_test and not noise.keep_positives:
+        dataset = replace(dataset, train=concatenate([train, false_negatives]))
+    return TrainingData(_sealed(dataset), train, false_negatives)
+
+
+def _planted(train: Interactions, noise: NoiseSection) -> FalseNegatives:
+    return plant_false_negatives(
+        train, fraction=noise.fraction, scope=noise.scope, keep_positives=noise.keep_positives, seed=noise.seed
+    )
+
+
+def _sealed(dataset: Dataset) -> Dataset:
+    return replace(dataset, test=SealedInteractions.of(dataset.test))

@@ -1,0 +1,113 @@
+"""What a model is worth: on validation while it trains, on the test part at the end, and again later."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pslrec.artifacts import ArtifactError, RunDirectory, check_format, model_tensors
+from pslrec.backbones import Backbone
+from pslrec.config import RunConfig
+from pslrec.data import Dataset
+from pslrec.data.sealing import SealedInteractions
+from pslrec.errors import ConfigError
+from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
+from pslrec.experiment.assembly import scored_vectors
+from pslrec.experiment.inputs import load_training_data
+from pslrec.losses import LOSSES, Loss
+from pslrec.training import Progress
+
+logger = logging.getLogger(__name__)
+SELECTION_K = 20
+
+
+def is_selected_on_test(config: RunConfig, dataset: Dataset) -> bool:
+    """Whether the epoch is chosen on the test part: the published way where there is no validation part."""
+    return dataset.validation is None and config.evaluation.protocol == "paper"
+
+
+def validation_of(config: RunConfig, dataset: Dataset, backbone: Backbone, loss: Loss) -> Callable[[], float] | None:
+    """Gives the value of the backbone as it is now, by which epochs are chosen; `None` if there is nothing to choose by."""
+    if is_selected_on_test(config, dataset):
+        _unseal(dataset, "the paper protocol chooses the epoch on the test part where there is no validation part")
+        logger.info("there is no validation part, so the epoch is chosen on the test part, as the paper does")
+    elif dataset.validation is None:
+        logger.info("there is no validation part, so the last epoch is taken")
+        return None
+    split = "test" if dataset.validation is None else "validation"
+    k = loss.selection_k or SELECTION_K
+
+    def validate() -> float:
+        scorer = EmbeddingScorer(*scored_vectors(model_tensors(backbone), loss.similarity))
+        result = _evaluate(config, scorer, dataset, split=split, k=(k,), metrics=("ndcg",))
+        return result[f"ndcg@{k}"]
+
+    return validate
+
+
+def _evaluate(config: RunConfig, scorer: EmbeddingScorer, dataset: Dataset, **options: Any) -> EvaluationResult:
+    section = config.evaluation
+    options = {"k": tuple(sorted({*section.k, SELECTION_K})), **options}
+    return evaluate(
+        scorer, dataset, protocol=section.protocol, memory_budget=section.memory_megabytes * 2**20, **options
+    )
+
+
+def judge(
+    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+) -> tuple[dict[str, Any], EvaluationResult]:
+    """What `metrics.json` holds, and the judgement on the test part with the values of single users."""
+    _unseal(dataset, "training has ended")
+    test = _evaluate(config, scorer, dataset, split="test")
+    has_validation = dataset.validation is not None
+    metrics = {
+        "test": test.metrics,
+        "validation": _evaluate(config, scorer, dataset, split="validation").metrics if has_validation else {},
+        "protocol": config.evaluation.protocol,
+        "selected_on_test": is_selected_on_test(config, dataset),
+        "best_epoch": progress.best_epoch,
+        "trained_epochs": progress.epoch,
+        "seed": config.training.seed,
+        "seconds_per_epoch": progress.total_seconds / max(progress.epoch, 1),
+    }
+    return metrics, test
+
+
+def evaluate_run(
+    path: Path, *, k: Sequence[int] = (5, 20, 50), protocol: str | None = None, metrics: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Judge a finished run again.
+
+    Args:
+        path: its directory.
+        k: lengths of the ranked lists.
+        protocol: `paper` or `strict`; that of the run if not given.
+        metrics: names from `pslrec.evaluation.METRICS`; by default all but those that need the rank of every item.
+    """
+    check_format(path)
+    directory = RunDirectory(path)
+    if not (path / "metrics.json").exists():
+        raise ArtifactError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
+    if min(k, default=0) < 1:
+        raise ConfigError(f"`k` must hold list lengths of at least 1, got {list(k)}")
+    before = json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+    config = RunConfig.from_toml(path / "config.toml")
+    if protocol is not None:
+        config = RunConfig.from_settings({"evaluation.protocol": protocol}, base=config)
+    dataset = load_training_data(config).dataset
+    directory.check_data(dataset)
+    _unseal(dataset, "the run is finished")
+    scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), LOSSES[config.loss.name].similarity))
+    options: dict[str, Any] = {"k": tuple(k)} | ({} if metrics is None else {"metrics": tuple(metrics)})
+    found: dict[str, Any] = {"test": _evaluate(config, scorer, dataset, split="test", **options).metrics}
+    has_validation = dataset.validation is not None
+    found["validation"] = (
+        _evaluate(config, scorer, dataset, split="validation", **options).metrics if has_validation else {}
+    )
+    return {**before, **found, "protocol": config.evaluation.protocol}
+
+
+def _unseal(dataset: Dataset, reason: str) -> None:
+    if isinstance(dataset.test, SealedInteractions):
+        dataset.test.unseal(reason)

@@ -1,0 +1,145 @@
+"""A run from its beginning to its end."""
+
+import json
+import logging
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pslrec.artifacts import RunDirectory, model_tensors
+from pslrec.backbones import Backbone
+from pslrec.config import RunConfig
+from pslrec.data import Dataset
+from pslrec.errors import ConfigError
+from pslrec.evaluation import EmbeddingScorer, EvaluationResult
+from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
+from pslrec.experiment.inputs import load_training_data
+from pslrec.experiment.judging import judge, validation_of
+from pslrec.training import Checkpoint, Trainer
+from pslrec.training.events import Listener
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run.
+
+    Args:
+        config: complete, every default written out.
+        metrics: what `metrics.json` holds.
+        scorer: scores items by the chosen epoch's model.
+        dataset: what it was trained and judged on.
+        test: the judgement, with the values of single users.
+    """
+
+    config: RunConfig
+    metrics: dict[str, Any]
+    scorer: EmbeddingScorer
+    dataset: Dataset
+    test: EvaluationResult
+
+
+def run(
+    config: RunConfig,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    listeners: Sequence[Listener] = (),
+) -> RunResult:
+    """Train, choose the epoch, judge on the test part.
+
+    Args:
+        config: what to run.
+        out: directory for everything the run leaves behind; without it nothing is written.
+        resume: go on with the run in `out`, or begin it if there is none; its configuration must be the same.
+        listeners: are told what happens.
+
+    >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 10}
+    >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
+    ['best_epoch', 'protocol', 'seconds_per_epoch']
+    """
+    config = config.resolved()
+    with ExitStack() as stack:
+        directory = None if out is None else stack.enter_context(RunDirectory(out, resume=resume))
+        is_begun = directory is not None and directory.is_started
+        if directory is not None and is_begun:
+            _check_same(directory, config)
+        data = load_training_data(config)
+        if directory is not None and is_begun:
+            directory.check_data(data.dataset)
+        backbone, loss = build_model(config, data.train)
+        batches = build_batches(config, data)
+        if directory is not None and not is_begun:
+            directory.begin(config.to_toml(), data.dataset, loss.similarity)
+        store = directory or MemoryStore()
+        trainer = Trainer(
+            backbone,
+            loss,
+            batches,
+            options=config.training.trainer_options(),
+            store=store,
+            validate=validation_of(config, data.dataset, backbone, loss),
+            listeners=(*([directory.listen] if directory else []), *listeners),
+        )
+        progress = trainer.fit()
+        scorer = EmbeddingScorer(*scored_vectors(store.read_model(), loss.similarity))
+        metrics, test = judge(config, data.dataset, scorer, progress)
+        if directory is not None:
+            directory.write_metrics(metrics)
+        return RunResult(config, metrics, scorer, data.dataset, test)
+
+
+class MemoryStore:
+    """Keeps the best model of a run that leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._model: dict[str, torch.Tensor] = {}
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """Nothing to go on from."""
+        return None
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Nothing to keep."""
+
+    def save_best(self, backbone: Backbone, epoch: int) -> None:  # noqa: ARG002
+        """Copy the model."""
+        self._model = {name: tensor.clone() for name, tensor in model_tensors(backbone).items()}
+
+    def read_model(self) -> dict[str, torch.Tensor]:
+        """The best one so far."""
+        return self._model
+
+
+def _check_same(directory: RunDirectory, config: RunConfig) -> None:
+    # Settings that the version which began the run did not have count with their defaults.
+    begun = RunConfig.from_toml(directory.path / "config.toml").resolved()
+    before, now = (_flat(tomllib.loads(each.to_toml())) for each in (begun, config))
+    # Names first: another loss has other options, but that is not the point.
+    for name in sorted({**before, **now}, key=lambda name: (not name.endswith(".name"), name)):
+        if before.get(name) != now.get(name):
+            raise ConfigError(
+                f"the run in {directory.path} has `{name}` = {before.get(name)!r}, now it is {now.get(name)!r}; "
+                "resume with the same settings, or start a new run in another directory"
+            )
+    environment = json.loads((directory.path / "environment.json").read_text(encoding="utf-8"))
+    if environment.get("threads") != torch.get_num_threads():
+        logger.warning(
+            "the run was begun with %s threads and goes on with %d; its last digits may differ from those of a run "
+            "that was never stopped",
+            environment.get("threads"),
+            torch.get_num_threads(),
+        )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return flat
