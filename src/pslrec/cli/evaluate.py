@@ -16,7 +16,7 @@ def evaluate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Rank the whole catalogue for every test user and print the metrics."""
-    from pslrec.cli.results import metrics_table
+    from pslrec.cli.results import show_metrics
     from pslrec.errors import ConfigError
     from pslrec.experiment import evaluate_run
 
@@ -29,4 +29,4 @@ def evaluate_command(
     if as_json:
         typer.echo(json.dumps(record))
     else:
-        Console().print(metrics_table(record))
+        show_metrics(record, Console())

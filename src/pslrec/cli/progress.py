@@ -4,11 +4,14 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
-from pslrec.training.events import BatchFinished, EpochFinished, Event, TrainingStarted
+from pslrec.training.estimate import described_memory
+from pslrec.training.events import BatchFinished, EpochFinished, EstimateMade, Event, TrainingStarted
 
 REFRESH_SECONDS = 0.2
+LONG_RUN_SECONDS = 60
+WIDE_COLUMNS = 110
 
 
 class TrainingProgress:
@@ -16,21 +19,19 @@ class TrainingProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._is_wide = console.width >= WIDE_COLUMNS
         self._bar = Progress(
-            TextColumn("epoch"),
-            MofNCompleteColumn(),
-            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30 if self._is_wide else 8),
             TextColumn("{task.fields[numbers]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(compact=True),
             console=console,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("epochs", numbers="", visible=False)
-        self._batches = 1
-        self._best = ""
-        self._next_refresh = 0.0
+        self._task = self._bar.add_task("", numbers="", visible=False)
+        self._n_epochs = self._n_batches = 1
+        self._first_done = self._started = self._next_refresh = 0.0
+        self._seconds: float | None = None
+        self._validation, self._best, self._best_epoch = 0.0, 0.0, 0
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -44,28 +45,89 @@ class TrainingProgress:
     def listen(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, TrainingStarted):
-            self._batches = event.n_batches
-            self._bar.update(self._task, total=event.n_epochs, completed=event.epoch, visible=True)
+            self._start(event)
+        elif isinstance(event, EstimateMade):
+            self._show_estimate(event)
         elif isinstance(event, BatchFinished):
-            self._show_batch(event)
+            if time.monotonic() >= self._next_refresh:
+                self._next_refresh = time.monotonic() + REFRESH_SECONDS
+                self._show(event.epoch + event.batch / self._n_batches, event.loss)
         elif isinstance(event, EpochFinished):
             self._show_epoch(event)
 
-    def _show_batch(self, event: BatchFinished) -> None:
-        if time.monotonic() < self._next_refresh:
-            return
-        self._next_refresh = time.monotonic() + REFRESH_SECONDS
-        done = event.epoch + event.batch / self._batches
-        self._bar.update(self._task, completed=done, numbers=f"loss {event.loss:.4f}{self._best}")
+    def _start(self, event: TrainingStarted) -> None:
+        self._n_epochs, self._n_batches = event.n_epochs, event.n_batches
+        self._first_done, self._started = event.epoch + event.batch / event.n_batches, time.monotonic()
+        self._bar.update(self._task, total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
+
+    def _show_estimate(self, event: EstimateMade) -> None:
+        if event.seconds > LONG_RUN_SECONDS:
+            self._console.print(
+                f"training will take about {in_words(event.seconds)}, validation not counted, "
+                f"and {described_memory(event.memory)} of memory",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+    def _show(self, done: float, loss: float) -> None:
+        epoch = min(int(done) + 1, self._n_epochs)
+        self._bar.update(
+            self._task,
+            completed=done,
+            description=f"epoch {epoch}/{self._n_epochs}",
+            numbers=", ".join([f"loss {loss:.4f}", *self._validation_text(), *self._pace_text(done)]),
+        )
+
+    def _validation_text(self) -> list[str]:
+        if not self._best_epoch:
+            return []
+        if self._is_wide:
+            return [f"validation {self._validation:.4f} (best {self._best:.4f} in epoch {self._best_epoch})"]
+        return [f"best {self._best:.4f} ({self._best_epoch})"]
+
+    def _pace_text(self, done: float) -> list[str]:
+        parts = [] if self._seconds is None else [f"{self._seconds:.1f} s/epoch"]
+        # From the whole time so far, so that validation and checkpoints are in it.
+        since = done - self._first_done
+        if since > 0 and done < self._n_epochs:
+            left = (time.monotonic() - self._started) / since * (self._n_epochs - done)
+            parts.append(f"{clock(left)} left")
+        return parts
 
     def _show_epoch(self, event: EpochFinished) -> None:
-        if event.is_best and event.validation is not None:
-            self._best = f", best validation {event.validation:.4f} in epoch {event.epoch}"
-        pace = f"loss {event.loss:.4f}, {event.seconds:.1f} s per epoch{self._best}"
-        self._bar.update(self._task, completed=event.epoch, numbers=pace)
+        self._seconds = event.seconds
+        if event.validation is not None:
+            self._validation = event.validation
+            if event.is_best:
+                self._best, self._best_epoch = event.validation, event.epoch
+        self._show(event.epoch, event.loss)
         if not self._console.is_terminal and event.validation is not None:
             self._console.print(
                 f"epoch {event.epoch}: loss {event.loss:.4f}, validation {event.validation:.4f}"
                 f"{' (best)' if event.is_best else ''}, {event.seconds:.1f} s per epoch",
                 highlight=False,
+                soft_wrap=True,
             )
+
+
+def clock(seconds: float) -> str:
+    """Time as hours, minutes and seconds, the first left out where there are none.
+
+    >>> clock(75), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def in_words(seconds: float) -> str:
+    """Time in the largest unit that fits.
+
+    >>> in_words(48), in_words(150), in_words(9000)
+    ('48 s', '2.5 min', '2.5 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

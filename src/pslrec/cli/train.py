@@ -1,6 +1,7 @@
 """`pslrec train`: any loss on any backbone on any data."""
 
 import json
+import shlex
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,8 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
+
+INTERRUPTED = 130
 
 SetOption = Annotated[
     list[str] | None,
@@ -40,13 +43,15 @@ def train_command(
     import torch
 
     from pslrec.cli.progress import TrainingProgress
-    from pslrec.cli.results import metrics_table
+    from pslrec.cli.results import show_metrics
     from pslrec.errors import ConfigError
     from pslrec.experiment import run
     from pslrec.training import TrainingInterrupted
 
     if resume and out is None:
         raise ConfigError("--resume needs --out, the directory of the run to go on with")
+    if resume and out is not None and data is None and config is None and not (out / "config.toml").exists():
+        raise ConfigError(f"there is no run in {out} to go on with; give DATA to begin one")
     if threads is not None:
         torch.set_num_threads(threads)
     given = {
@@ -62,14 +67,14 @@ def train_command(
         with TrainingProgress(Console(stderr=True)) as progress:
             result = run(configuration, out=out, resume=resume, listeners=[progress.listen])
     except TrainingInterrupted as stop:
-        hint = f"; go on with the same command and --resume (or: pslrec train --out {out} --resume)" if out else ""
-        typer.echo(f"{stop}{hint}" if out else "stopped; without --out nothing was saved", err=True)
-        raise typer.Exit(130) from None
+        message = f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume"
+        typer.echo("stopped; without --out nothing was saved" if out is None else message, err=True)
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps(result.metrics))
         return
     console = Console()
-    console.print(metrics_table(result.metrics))
+    show_metrics(result.metrics, console)
     if out is not None:
         console.print(f"everything is in {out}", highlight=False, soft_wrap=True)
 
