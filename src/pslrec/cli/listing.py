@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 def losses_command() -> None:
@@ -28,6 +29,13 @@ def _show(parts: dict[str, Any], section: str, leave_out: tuple[str, ...]) -> No
     table.add_column(f"settings ({section}.NAME = default)")
     for name, part in parts.items():
         parameters = [p for p in inspect.signature(part).parameters.values() if p.name not in leave_out]
-        summary = (inspect.getdoc(part) or "").partition("\n")[0]
-        table.add_row(name, summary, ", ".join(f"{p.name} = {p.default}" for p in parameters))
+        # The first sentence may run over several lines, and may hold brackets that are no markup.
+        summary = " ".join((inspect.getdoc(part) or "").partition("\n\n")[0].split())
+        table.add_row(name, Text(summary), Text(", ".join(f"{p.name} = {_shown(p.default)}" for p in parameters)))
     Console().print(table)
+
+
+def _shown(default: object) -> str:
+    if default is None:
+        return "(not set)"
+    return str(default).lower() if isinstance(default, bool) else str(default)
