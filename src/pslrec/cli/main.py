@@ -20,7 +20,6 @@ from pslrec.errors import PslrecError
 
 INTERRUPTED = 130
 USER_ERROR = 2
-ENDS_OF_LINES = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 
 class _StoppableGroup(TyperGroup):
@@ -83,10 +82,14 @@ def main() -> None:
         app()
     except PslrecError as error:
         Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
-        # One line, whatever an id or a path has in it.
-        sys.stderr.write(f"{str(error).translate(ENDS_OF_LINES)}\n")
+        sys.stderr.write(f"{_printable(str(error))}\n")
         sys.exit(USER_ERROR)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; that is no error of ours.
         sys.stderr.close()
         sys.exit(1)
+
+
+def _printable(text: str) -> str:
+    # An id or a name of a file may hold ends of lines, or what a terminal takes as a command.
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -59,11 +59,12 @@ def describe(interactions: Interactions) -> Description:
     history_lengths = history_lengths[history_lengths > 0]
     item_popularity = item_popularity[item_popularity > 0]
     n_users, n_items = len(history_lengths), len(item_popularity)
+    n_pairs = np.count_nonzero(np.diff(np.sort(interactions.pair_keys()), prepend=-1))
     return Description(
         n_users,
         n_items,
         len(interactions),
-        len(np.unique(interactions.pair_keys())) / (n_users * n_items) if n_users else 0.0,
+        n_pairs / (n_users * n_items) if n_users else 0.0,
         history_lengths,
         item_popularity,
     )

@@ -74,6 +74,23 @@ def test_common_files_are_read(read, name, content):
     assert read(name, content).rows() == PLAIN
 
 
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet", "inter", "txt"])
+@pytest.mark.parametrize("stem", ["a[1]", "a*", "a?", "{a,b}", "~", "a b", "%41", "[", "ü"])
+def test_names_of_files_are_not_patterns(tmp_path, stem, ending):
+    frame = pl.DataFrame({"user": ["ann", "bob"], "item": ["tea", "milk"]})
+    directory = tmp_path / "x[y]*"
+    directory.mkdir()
+    path = directory / f"{stem}.{ending}"
+    if ending == "parquet":
+        frame.write_parquet(tmp_path / "plain")
+        path.write_bytes((tmp_path / "plain").read_bytes())
+    else:
+        text = frame.write_ndjson() if ending == "jsonl" else frame.write_csv(separator="\t")
+        text = text.replace("user", "user_id:token").replace("item", "item_id:token") if ending == "inter" else text
+        path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    assert read_interactions(path).to_frame().rows() == PLAIN
+
+
 @pytest.mark.parametrize("name", ["ratings.dat", "ratings.txt", "ratings.csv"])
 def test_file_without_header_is_user_item_rating_time(read, name):
     frame = read(name, "1::31::2.5::1260759144\n2::1029::3.0::1260759179\n")

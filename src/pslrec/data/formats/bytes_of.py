@@ -14,9 +14,14 @@ GZIP_MAGIC = b"\x1f\x8b"
 def decompressed(path: Path) -> bytes | Path:
     """The content of a gzipped file, or the path itself where a reader can take the file as it is."""
     if not is_gzipped(path):
-        return path
+        return as_it_is(path)
     with clear_gzip_errors(path), gzip.open(path, "rb") as file:
         return file.read()
+
+
+def as_it_is(path: Path) -> bytes | Path:
+    """The path itself, or the bytes where polars would take its name for a pattern of names."""
+    return path.read_bytes() if any(character in str(path) for character in "*?[") else path
 
 
 def in_memory(content: bytes | Path) -> bytes:
