@@ -59,7 +59,7 @@ def describe(interactions: Interactions) -> Description:
     history_lengths = history_lengths[history_lengths > 0]
     item_popularity = item_popularity[item_popularity > 0]
     n_users, n_items = len(history_lengths), len(item_popularity)
-    n_pairs = np.count_nonzero(np.diff(np.sort(interactions.pair_keys()), prepend=-1))
+    n_pairs = int(np.count_nonzero(np.diff(np.sort(interactions.pair_keys()), prepend=-1)))
     return Description(
         n_users,
         n_items,
