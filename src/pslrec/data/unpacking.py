@@ -13,7 +13,11 @@ from pslrec.errors import DataError
 @contextmanager
 def unpacked(path: Path, *, holds_data: Callable[[Path], bool]) -> Iterator[Path]:
     """The directory at `path`, or the one directory that holds the data in the zip at `path`."""
-    if not path.exists():
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise DataError(f"{path} can not be read: {error.strerror}") from error
+    if not is_there:
         raise DataError(f"{path}: no such file or directory")
     if path.is_dir():
         yield path
