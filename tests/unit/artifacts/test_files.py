@@ -1,0 +1,103 @@
+"""Files that are whole or absent."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import torch
+
+from pslrec.artifacts import files
+from pslrec.artifacts.files import ArtifactError, append_line, read_tensors, read_text, write_tensors, write_text
+
+
+def test_what_is_written_comes_back(tmp_path: Path) -> None:
+    tensors = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(3, dtype=torch.int64)}
+    write_tensors(tmp_path / "x.safetensors", tensors, {"epoch": "3"})
+    found, metadata = read_tensors(tmp_path / "x.safetensors")
+    assert metadata == {"epoch": "3"}
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    write_text(tmp_path / "x.txt", "τ\n")
+    assert read_text(tmp_path / "x.txt") == "τ\n"
+    append_line(tmp_path / "x.txt", "next")
+    assert read_text(tmp_path / "x.txt") == "τ\nnext\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.safetensors", "x.txt"]
+
+
+@pytest.mark.parametrize("kind", ["text", "tensors"])
+@pytest.mark.parametrize("stage", ["fsync", "rename"])
+def test_a_failure_on_the_way_leaves_the_old_file_whole_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, stage: str
+) -> None:
+    path = tmp_path / "file"
+
+    def write(number: int) -> None:
+        if kind == "text":
+            write_text(path, f"{number}" * 1000)
+        else:
+            write_tensors(path, {"x": torch.full((1000,), number)}, {})
+
+    write(1)
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if stage == "fsync":
+        monkeypatch.setattr(files.os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(ArtifactError, match="can not be written: No space left on device"):
+        write(2)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_name_is_never_seen_with_half_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    seen = []
+    sync = os.fsync
+
+    def spy(handle: int) -> None:
+        seen.append(path.exists())
+        sync(handle)
+
+    monkeypatch.setattr(files.os, "fsync", spy)
+    write_text(path, "whole")
+    # The content is synced before the name is there, the directory after.
+    assert seen == [False, True]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_files_are_as_open_as_the_person_wants_them(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_text(tmp_path / "text", "x")
+        write_tensors(tmp_path / "tensors", {"x": torch.zeros(1)}, {})
+    finally:
+        os.umask(before)
+    for name in ("text", "tensors"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("content", [b"", b"not a tensor file", b"\x08\x00\x00\x00\x00\x00\x00\x00{}"])
+def test_files_that_are_no_tensors_are_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"x\.safetensors is not a file that can be read"):
+        read_tensors(path)
+
+
+def test_a_pickle_is_refused_and_not_executed(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    torch.save({"x": torch.zeros(1)}, path)
+    with pytest.raises(ArtifactError, match="is not a file that can be read"):
+        read_tensors(path)
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="gone can not be read: No such file"):
+        read_text(tmp_path / "gone")
+    with pytest.raises(ArtifactError, match="gone can not be written: No such file"):
+        write_text(tmp_path / "directory" / "gone", "")
