@@ -105,8 +105,22 @@ def markdown(record: dict[str, Any]) -> str:
     kept = result["result"]
     return (
         f"{result['log']['rows']:,} rows ({result['log']['file_mb']:,.0f} MB of CSV) become a matrix of {kept['users']:,} users, "
-        f"{kept['items']:,} items and {kept['pairs']:,} pairs, the same with both; pslrec is {result['times_faster']:.1f} times "
-        f"faster ({machine['processor']}, {CORES} cores, {record['measured']}).\n\n" + _markdown_table(result["rows"])
+        f"{kept['items']:,} items and {kept['pairs']:,} pairs, the same with both. pslrec takes "
+        f"{result['times_faster']:.1f} times less time and {result['times_less_processor_time']:.1f} times less processor time "
+        f"({machine['processor']}, {CORES} cores, {record['measured']}).{_about_load(result)}\n\n"
+        + _markdown_table(result["rows"])
+    )
+
+
+def _about_load(result: dict[str, Any]) -> str:
+    load_then = max(
+        measured["load"][0] for rounds in result["rounds"].values() for measured in rounds if measured["load"]
+    )
+    if load_then <= CORES:
+        return ""
+    return (
+        f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores): the processor time is what a "
+        "quiet machine would take at most."
     )
 
 
