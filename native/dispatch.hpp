@@ -6,11 +6,33 @@
 
 namespace pslrec {
 
+// One user of exact training: the scores of its negatives, close together, and those of its positives.
+struct CatalogRow {
+    float* scores;              // of the negatives, padded to whole vectors; they become the gradient
+    std::int64_t tail;          // from here on a negative has a weight of its own, before it all weigh 1
+    std::int64_t padded;        // length with padding, which weighs 0
+    const float* tail_weights;  // of scores[tail], scores[tail + 1], ...
+    double total_weight;
+    const float* positives;
+    std::int64_t n_positives;
+    float* positive_gradients;
+    double exponent;            // 1 / temperature
+    double tolerance;           // of the interpolation; 0 takes `first_nodes` nodes whatever they give
+    std::int64_t first_nodes;
+    void* scratch;              // room for `padded` doubles
+    const double* binomials;    // C(k, m), their logarithms, and those of k - 1
+    const double* log_binomials;
+    const double* lower_binomials;
+    const double* lower_log_binomials;
+    const double* cosines;      // cos(pi t / 256), t = 0 .. 511
+};
+
 #define PSLREC_DECLARE_ROWS                                                                                              \
     void scores(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);             \
     void weighted_sum(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);       \
     void skip_taken(std::int32_t*, std::int32_t*, std::int64_t, const std::int32_t*, std::int64_t);                      \
-    float log_sum(int, float*, std::int64_t, float);
+    float log_sum(int, float*, std::int64_t, float);                                                                     \
+    double catalog_row(int, const CatalogRow&);
 
 namespace portable {
 PSLREC_DECLARE_ROWS
@@ -26,9 +48,10 @@ struct Rows {
     decltype(&portable::weighted_sum) weighted_sum;
     decltype(&portable::skip_taken) skip_taken;
     decltype(&portable::log_sum) log_sum;
+    decltype(&portable::catalog_row) catalog_row;
 };
 
-inline constexpr Rows kPortableRows{portable::scores, portable::weighted_sum, portable::skip_taken, portable::log_sum};
+inline constexpr Rows kPortableRows{portable::scores, portable::weighted_sum, portable::skip_taken, portable::log_sum, portable::catalog_row};
 
 inline bool cpu_has_avx2() {
 #ifdef PSLREC_HAS_AVX2_VARIANT
@@ -40,7 +63,7 @@ inline bool cpu_has_avx2() {
 
 inline Rows best_rows() {
 #ifdef PSLREC_HAS_AVX2_VARIANT
-    if (cpu_has_avx2()) return {avx2::scores, avx2::weighted_sum, avx2::skip_taken, avx2::log_sum};
+    if (cpu_has_avx2()) return {avx2::scores, avx2::weighted_sum, avx2::skip_taken, avx2::log_sum, avx2::catalog_row};
 #endif
     return kPortableRows;
 }

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "catalog.hpp"
 #include "dispatch.hpp"
 #include "negatives.hpp"
 #include "sampled.hpp"
@@ -38,6 +39,7 @@ NB_MODULE(_native, module) {
     module.def("draw_negatives", &pslrec::draw_negatives, "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
     module.def("sampled_scores", &pslrec::sampled_scores, "Twin: `pslrec.kernels.sampled.sampled_scores_plainly`.");
     module.def("sampled_scores_backward", &pslrec::sampled_scores_backward, "Gradient of `sampled_scores`.");
+    module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `pslrec.kernels.catalog.catalog_log_sum_plainly`.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     pslrec::sparse_product::register_with(module);
     pslrec::top_k::register_with(module);

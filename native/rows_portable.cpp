@@ -1,2 +1,3 @@
 #define PSLREC_VARIANT portable
 #include "rows.hpp"
+#include "catalog_row.hpp"
