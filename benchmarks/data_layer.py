@@ -116,12 +116,13 @@ def _about_load(result: dict[str, Any]) -> str:
     load_then = max(
         measured["load"][0] for rounds in result["rounds"].values() for measured in rounds if measured["load"]
     )
-    if load_then <= CORES:
-        return ""
-    return (
-        f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores): the processor time is what a "
-        "quiet machine would take at most."
+    busy = (
+        f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores), which lengthens all times and "
+        "need not do so alike for both."
     )
+    missed = [f"`{name}` ({result['targets'][name]:g})" for name, met in result["targets_met"].items() if not met]
+    verdict = f" Targets not met in this run: {', '.join(missed)}." if missed else ""
+    return (busy if load_then > CORES else "") + verdict
 
 
 def _markdown_table(rows: list[dict[str, Any]]) -> str:
