@@ -59,6 +59,7 @@ def run(rounds: int = 5, *, report: Callable[[str], None] | None = None) -> dict
     return {
         "rows": rows,
         "data": origin,
+        "rounds": rounds,
         "target_ratio": TARGET,
         "target_met": all(row["ratio"] <= TARGET for row in rows),
         "memory_within_budget": all(row["used MiB"] <= row["budget MiB"] for row in rows),

@@ -195,6 +195,8 @@ def users_at_once(task: RankingTask, cutoffs: Sequence[int], metrics: Sequence[s
     bases = [METRICS[name].basis for name in metrics]
     values = 8 * len(task.users) * (bases.count("lists") * len(cutoffs) + bases.count("ranks"))
     fixed = task.nbytes + values + (8 * n_items * len(cutoffs) if "exposure" in bases else 0)
+    # Bringing the pairs in order takes 64-bit copies of them, which the system may keep after they are freed.
+    fixed += 16 * (len(task.seen.items) + len(task.relevant.items))
     # A score (4 bytes) and a mark (1) for every item, and the list in a dozen forms.
     per_user = 5 * n_items + 128 * min(longest, n_items)
     users = (memory_budget - fixed) // per_user
