@@ -89,8 +89,11 @@ class NoiseSection(Section):
 class SamplingSection(Section):
     """Batches, and where negatives come from."""
 
-    negatives: int | None = Field(None, ge=1, description="per positive; the loss's own number if not given")
-    batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step")
+    negatives: PositiveInt | Literal["catalog"] | None = Field(
+        None, description='per positive, or "catalog" for all there are; the loss\'s own number if not given'
+    )
+    batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step, about so many with the catalogue")
+    include_positives: bool = Field(False, description="with the catalogue: a user's positives are negatives as well")
     noise: NoiseSection = NoiseSection()
 
 

@@ -5,11 +5,12 @@ import torch
 from pslrec.backbones import BACKBONES, Backbone, Representations
 from pslrec.config import RunConfig, component_options
 from pslrec.data import Interactions
+from pslrec.errors import ConfigError
 from pslrec.experiment.inputs import TrainingData
 from pslrec.kernels.sampled import sampled_scores
 from pslrec.losses import LOSSES, Loss
 from pslrec.losses.base import Setup
-from pslrec.sampling import PairBatches, item_rows
+from pslrec.sampling import PairBatches, UserBlocks, item_rows
 from pslrec.seeding import derive_seed
 from pslrec.training import scored_tables
 
@@ -39,9 +40,20 @@ def _products(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor
     return sampled_scores(users, items, candidates.int().contiguous())
 
 
-def build_batches(config: RunConfig, data: TrainingData) -> PairBatches:
-    """The batches of a run."""
+def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBlocks:
+    """The batches of a run: pairs with sampled negatives, or blocks of users with the whole catalogue."""
     sampling = config.sampling
+    if sampling.negatives == "catalog":
+        return UserBlocks(
+            data.train,
+            batch_pairs=sampling.batch_pairs,
+            include_positives=sampling.include_positives,
+            false_negatives=data.false_negatives,
+            noise=sampling.noise.probability,
+            seed=config.training.seed,
+        )
+    if sampling.include_positives:
+        raise ConfigError('`sampling.include_positives` needs `sampling.negatives` = "catalog"')
     return PairBatches(
         data.train,
         n_negatives=sampling.negatives or LOSSES[config.loss.name].default_negatives,

@@ -41,7 +41,9 @@ class CatalogBlock:
         """The block's positive pairs as (position of the user in the block, item), int64."""
         starts, ends = self.positives.offsets[self.users], self.positives.offsets[self.users + 1]
         owners = torch.repeat_interleave(torch.arange(len(self.users)), ends - starts)
-        within = torch.arange(len(owners)) - torch.repeat_interleave((ends - starts).cumsum(0) - (ends - starts), ends - starts)
+        within = torch.arange(len(owners)) - torch.repeat_interleave(
+            (ends - starts).cumsum(0) - (ends - starts), ends - starts
+        )
         return owners, self.positives.items[starts[owners] + within].long()
 
     def weights(self, dtype: torch.dtype = torch.float32) -> Tensor:

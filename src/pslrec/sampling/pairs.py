@@ -92,6 +92,11 @@ class PairBatches:
         return math.ceil(len(self._users) / self.batch_pairs)
 
     @property
+    def n_candidates(self) -> int:
+        """Scores of a step."""
+        return min(self.batch_pairs, self.n_pairs) * (1 + self.n_negatives)
+
+    @property
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
         return len(self._users)

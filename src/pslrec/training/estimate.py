@@ -7,7 +7,7 @@ from torch import nn
 
 from pslrec.backbones import Backbone
 from pslrec.losses import Loss
-from pslrec.sampling import PairBatches
+from pslrec.sampling import PairBatches, UserBlocks
 
 # Bytes per candidate of a batch: its row, its score, the gradient of that, and the copy sorted by item.
 CANDIDATE_BYTES = 4 + 4 + 4 + 8
@@ -16,7 +16,7 @@ PLAIN_BYTES = 4 * 4
 EXTRA_INPUT_BYTES = 8 + 3 * 4
 
 
-def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches) -> dict[str, int]:
+def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks) -> dict[str, int]:
     """Bytes by what they are for, at the peak of a training step; evaluation has a budget of its own.
 
     Args:
@@ -28,13 +28,12 @@ def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches) -> dic
     per_candidate = CANDIDATE_BYTES
     per_candidate += 0 if loss.log_sum_form() is not None else PLAIN_BYTES
     per_candidate += EXTRA_INPUT_BYTES if loss.needs else 0
-    n_candidates = min(batches.batch_pairs, batches.n_pairs) * (1 + batches.n_negatives)
     return {
         "tables": tables,
         "gradients": tables,
         "moments": 2 * tables,
         "representations": _representations(backbone, loss),
-        "batch": per_candidate * n_candidates,
+        "batch": per_candidate * batches.n_candidates,
     }
 
 

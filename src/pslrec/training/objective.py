@@ -11,6 +11,7 @@ from pslrec.backbones import Backbone, Representations
 from pslrec.kernels.log_sum import sampled_log_sum, takes
 from pslrec.kernels.sampled import sampled_scores
 from pslrec.losses import Loss
+from pslrec.losses.base import Step
 from pslrec.sampling import PairBatch
 
 
@@ -50,6 +51,10 @@ class SampledObjective:
         # Only the batch's users are normalised; an embedding's gradient is written in parallel, an index's is not.
         users = functional.embedding(batch.users, representations.users)
         return scored_tables(representations._replace(users=users), self.loss.similarity)
+
+    def step_of(self, batch: PairBatch) -> Step:
+        """The batch as a loss sees it after the step."""
+        return Step(batch.users, batch.positives, batch.negatives, self.score)
 
     def score(self, users: Tensor, items: Tensor) -> Tensor:
         """Scores of the backbone as it is now, users (batch,) for items (batch, any), without a graph."""

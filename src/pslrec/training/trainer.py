@@ -3,16 +3,18 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from pslrec.backbones import Backbone
 from pslrec.errors import PslrecError
+from pslrec.kernels.catalog import CatalogBlock
 from pslrec.losses import DivergenceError, Loss
-from pslrec.losses.base import Phase, Step
-from pslrec.sampling import PairBatch, PairBatches
+from pslrec.losses.base import Phase
+from pslrec.sampling import PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
+from pslrec.training.catalog_objective import CatalogObjective
 from pslrec.training.checkpoint import Checkpoint, Progress, capture, restore
 from pslrec.training.estimate import Pace, memory_estimate
 from pslrec.training.events import (
@@ -67,7 +69,7 @@ class Trainer:
         self,
         backbone: Backbone,
         loss: Loss,
-        batches: PairBatches,
+        batches: PairBatches | UserBlocks,
         *,
         options: TrainingOptions,
         store: Store,
@@ -76,7 +78,9 @@ class Trainer:
     ) -> None:
         self.backbone, self.loss, self.batches, self.options = backbone, loss, batches, options
         self._store, self._validate, self._listeners = store, validate, listeners
-        self._objective = SampledObjective(backbone, loss)
+        self._objective: Any = (
+            CatalogObjective(backbone, loss) if isinstance(batches, UserBlocks) else SampledObjective(backbone, loss)
+        )
         self._optimizers = build_optimizers(
             backbone, loss, learning_rate=options.learning_rate, weight_decay=options.weight_decay
         )
@@ -119,7 +123,7 @@ class Trainer:
             self._stop_or_checkpoint(progress)
             started = time.perf_counter()
 
-    def _step(self, batch: PairBatch, phase: Phase, progress: Progress) -> float:
+    def _step(self, batch: PairBatch | CatalogBlock, phase: Phase, progress: Progress) -> float:
         optimizer = self._optimizers[phase]
         optimizer.zero_grad()
         noise = torch.Generator().manual_seed(
@@ -136,7 +140,7 @@ class Trainer:
             raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
         loss.backward()
         optimizer.step()
-        self.loss.after_step(Step(batch.users, batch.positives, batch.negatives, self._objective.score))
+        self.loss.after_step(self._objective.step_of(batch))
         return value
 
     def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
