@@ -1,15 +1,18 @@
 """Writing files that are whole or absent, even if the machine stops in the middle."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from pslrec.errors import PslrecError
+
+_DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
 
 
 class ArtifactError(PslrecError):
@@ -26,9 +29,9 @@ def _replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise ArtifactError(f"{path} can not be written: {getattr(error, 'strerror', None) or error}") from error
+        raise ArtifactError(f"{path} can not be written: {error.strerror or error}") from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -43,10 +46,24 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write named tensors as safetensors: to a temporary name, sync, rename."""
-    with _replacing(path) as temporary:
-        save_file(dict(tensors), temporary, dict(metadata))
-        temporary.chmod(0o666 & ~_umask())  # the library makes it readable to its owner alone
+    """Write named tensors as safetensors: to a temporary name, sync, rename.
+
+    The library writes to a temporary name of its own, of which every kill would leave a copy; so the format is written here:
+    the length of the header in 8 bytes, the header as JSON, then one tensor after the other.
+    """
+    # Wide types first, so that every tensor lies where its type may begin.
+    ordered = sorted(tensors.items(), key=lambda entry: (-entry[1].element_size(), entry[0]))
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with _replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, tensor in ordered:
+            file.write(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def append_line(path: Path, text: str) -> None:
@@ -75,12 +92,6 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise ArtifactError(f"{path} is not a file that can be read: {error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def sync_directory(directory: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from pslrec.artifacts import files
 from pslrec.artifacts.files import ArtifactError, append_line, read_tensors, read_text, write_tensors, write_text
@@ -23,6 +24,38 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
     append_line(tmp_path / "x.txt", "next")
     assert read_text(tmp_path / "x.txt") == "τ\nnext\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.safetensors", "x.txt"]
+
+
+def test_tensors_of_every_kind_and_shape_come_back_by_the_library_itself(tmp_path: Path) -> None:
+    tensors = {
+        "number": torch.tensor(1.5),
+        "flags": torch.tensor([True, False, True]),
+        "rows": torch.arange(5, dtype=torch.int32),
+        "offsets": torch.tensor(7),
+        "double": torch.linspace(0, 1, 3, dtype=torch.float64),
+        "transposed": torch.arange(6.0).reshape(2, 3).T,
+        "empty": torch.zeros(0, 4),
+        "trained": torch.nn.Parameter(torch.tensor([1.0, -0.0, float("nan")])),
+        'a "quoted" näme': torch.ones(1),
+    }
+    write_tensors(tmp_path / "x.safetensors", tensors, {"progress": '{"epoch": 1}'})
+    found = load_file(tmp_path / "x.safetensors")
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found[name].dtype == tensor.dtype
+        assert found[name].shape == tensor.shape
+        assert found[name].numpy().tobytes() == tensor.detach().contiguous().numpy().tobytes()
+    assert read_tensors(tmp_path / "x.safetensors")[1] == {"progress": '{"epoch": 1}'}
+
+
+def test_writing_tensors_makes_no_other_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[str]] = []
+    sync = os.fsync
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: seen.append({path.name for path in tmp_path.iterdir()}) or sync(handle)
+    )
+    write_tensors(tmp_path / "x", {"a": torch.zeros(3)}, {})
+    assert seen == [{".x.new"}, {"x"}]
 
 
 @pytest.mark.parametrize("kind", ["text", "tensors"])
