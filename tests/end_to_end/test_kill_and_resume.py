@@ -22,7 +22,7 @@ CHECKPOINT = "checkpoint.safetensors"
 UNFINISHED = f".{CHECKPOINT}.new"
 # Children are forked from a process that has all imports behind it: starting one takes a moment instead of seconds.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pslrec.cli.main", "pslrec.experiment"])
+PROCESSES.set_forkserver_preload(["pslrec.cli.main", "pslrec.experiment", "torch._dynamo"])
 
 
 def train(arguments: list[str], errors: str) -> None:
