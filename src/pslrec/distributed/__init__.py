@@ -1,0 +1,1 @@
+"""Process groups; neutral when there is one process. Not written yet."""

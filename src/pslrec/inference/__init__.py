@@ -1,0 +1,1 @@
+"""A finished run becomes lists, similar items and vectors of new users. Not written yet."""

@@ -1,0 +1,1 @@
+"""A finished run as a web service. Not written yet."""
