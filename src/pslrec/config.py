@@ -247,12 +247,19 @@ def component_options(
 
 
 def _explained(error: ValidationError, prefix: str = "") -> str:
-    first = error.errors()[0]
+    first, *others = error.errors()
     name = prefix + ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return _unknown(name)
-    message = first["msg"][0].lower() + first["msg"][1:]
-    return f"`{name}`: {message}, got {first.get('input')!r}"
+    messages = [first["msg"]]
+    # A setting of several kinds has an error for each of them, at places below its own name.
+    known = next((known for known in setting_names() if name.startswith(f"{known}.")), name)
+    if known != name and isinstance(first["loc"][-1], str):
+        name = known
+        messages += [other["msg"] for other in others if other["input"] == first["input"]]
+    message = " or ".join(dict.fromkeys(text.removeprefix("Input should be ") for text in messages))
+    is_plain = first["msg"].startswith("Input should be ")
+    return f"`{name}` should be {message}, got {first.get('input')!r}" if is_plain else f"`{name}`: {message}"
 
 
 def _unknown(name: str) -> str:

@@ -93,12 +93,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def command(log: Path, loss: str, backbone: str, epochs: int) -> list[str]:
+def command(log: Path, loss: str, backbone: str, *, epochs: int, negatives: int | str = 20) -> list[str]:
     settings = {
         "training.epochs": epochs,
         "training.validate_every": 2,
         "training.checkpoint_seconds": 0,
-        "sampling.negatives": 20,
+        "sampling.negatives": negatives,
         "sampling.batch_pairs": 100,
         "backbone.dimension": 32,
     }
@@ -142,7 +142,15 @@ def test_three_kills_change_nothing(log: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("loss", "backbone"), [("psl-relu", "mf"), ("adv-infonce", "mf"), ("llpauc", "xsimgcl"), ("sl@k", "lightgcn")]
+    ("loss", "backbone", "negatives"),
+    [
+        ("psl-relu", "mf", 20),
+        ("psl-relu", "mf", "catalog"),
+        ("adv-infonce", "mf", 20),
+        ("llpauc", "xsimgcl", 20),
+        ("sl@k", "lightgcn", 20),
+    ],
 )
-def test_twenty_kills_change_nothing(log: Path, tmp_path: Path, loss: str, backbone: str) -> None:
-    assert_kills_change_nothing(command(log, loss, backbone, epochs=50), tmp_path, n_kills=20, seed=2)
+def test_twenty_kills_change_nothing(log: Path, tmp_path: Path, loss: str, backbone: str, negatives: int | str) -> None:
+    arguments = command(log, loss, backbone, epochs=50, negatives=negatives)
+    assert_kills_change_nothing(arguments, tmp_path, n_kills=20, seed=2)
