@@ -1,5 +1,6 @@
 """The command line from data to metrics: `pslrec train` and `pslrec evaluate`."""
 
+import io
 import json
 import os
 import re
@@ -17,15 +18,18 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from rich.console import Console
 
 from pslrec.artifacts import read_tensors
 from pslrec.cli import main
+from pslrec.cli.progress import TrainingProgress
 from pslrec.config import RunConfig
 from pslrec.data.sealing import SealedInteractions, SealedTestError
 from pslrec.data.synthetic import TasteModel, checkerboard, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.experiment import load_training_data, run
 from pslrec.losses import LOSSES
+from pslrec.training.events import BatchFinished, EpochFinished, EstimateMade, TrainingStarted
 
 QUICK = ("--set", "training.epochs=4", "--set", "training.validate_every=2", "--set", "sampling.negatives=10")
 SMALL = ("--set", "backbone.dimension=8", "--set", "sampling.batch_pairs=128", "--threads", "1")
@@ -310,7 +314,7 @@ def test_interrupting_saves_and_says_how_to_resume(pslrec: Command, log: Path, t
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert re.search(rf"stopped in epoch \d+ .*go on with: pslrec train --out '{out}' --resume", err)
+    assert re.search(rf"stopped in epoch \d+ .*go on with: pslrec train --out '{out}' --resume --threads 1", err)
     assert "Traceback" not in err
     checkpoint = read_tensors(out / "checkpoint.safetensors")[1]
     assert json.loads(checkpoint["progress"])["epoch"] >= 2
@@ -437,3 +441,43 @@ def test_lists_of_losses_and_backbones_name_them_all(pslrec: Command, monkeypatc
     assert "one negative per pair" in losses
     assert "contrast_weight = 0.2" in backbones
     assert "unique_contrast = false" in backbones
+
+
+def shown(events: list[Any], *, width: int, is_terminal: bool) -> str:
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=is_terminal, color_system=None)
+    with TrainingProgress(console) as progress:
+        for event in events:
+            progress.listen(event)
+    return text.getvalue()
+
+
+STORY = [
+    TrainingStarted(n_epochs=10, n_batches=4, epoch=0, batch=0),
+    EstimateMade(seconds=5400.0, memory={"tables": 6_000_000, "batch": 20_000_000}),
+    BatchFinished(epoch=0, batch=1, loss=5.5),
+    EpochFinished(epoch=1, loss=5.25, seconds=12.5, validation=0.125, is_best=True),
+    BatchFinished(epoch=1, batch=1, loss=5.0),
+    EpochFinished(epoch=2, loss=4.75, seconds=12.5, validation=0.0625, is_best=False),
+]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_bar_shows_loss_validation_pace_and_time_left_in_one_line(width: int) -> None:
+    lines = [line for line in re.split(r"[\r\n]+", shown(STORY, width=width, is_terminal=True)) if "epoch 3/10" in line]
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", lines[-1])
+    assert len(last.rstrip()) <= width
+    for part in ("loss 4.7500", "0.1250", "12.5 s/epoch", " left"):
+        assert part in last
+    assert ("validation 0.0625 (best 0.1250 in epoch 1)" in last) == (width == 140)
+
+
+def test_without_a_terminal_there_is_a_line_per_validation_and_the_estimate_of_a_long_run() -> None:
+    lines = shown(STORY, width=80, is_terminal=False).splitlines()
+    assert lines == [
+        "training will take about 1.5 h, validation not counted, and beside program and data 26 MB (tables 6, batch 20)",
+        "epoch 1: loss 5.2500, validation 0.1250 (best), 12.5 s per epoch",
+        "epoch 2: loss 4.7500, validation 0.0625, 12.5 s per epoch",
+    ]
+    short = [EstimateMade(seconds=59.0, memory={})]
+    assert shown([STORY[0], *short], width=80, is_terminal=False) == ""

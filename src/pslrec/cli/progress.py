@@ -64,7 +64,7 @@ class TrainingProgress:
         if event.seconds > LONG_RUN_SECONDS:
             self._console.print(
                 f"training will take about {in_words(event.seconds)}, validation not counted, "
-                f"and {described_memory(event.memory)} of memory",
+                f"and beside program and data {described_memory(event.memory)}",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -67,7 +67,8 @@ def train_command(
         with TrainingProgress(Console(stderr=True)) as progress:
             result = run(configuration, out=out, resume=resume, listeners=[progress.listen])
     except TrainingInterrupted as stop:
-        message = f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume"
+        machine = "" if threads is None else f" --threads {threads}"
+        message = f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume{machine}"
         typer.echo("stopped; without --out nothing was saved" if out is None else message, err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
