@@ -15,11 +15,32 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent / "psl-neurips-2024"
 RESULTS = HERE / "results" / "iid.csv"
 BEGIN, END = "<!-- results: iid -->", "<!-- end of results -->"
-COLUMNS = (
-    "table dataset backbone loss form setting noise mode protocol seed temperature learning_rate weight_decay dimension "
-    "negatives ours_recall20 ours_ndcg20 published_recall20 published_ndcg20 published_in selected_on_test best_epoch "
-    "seconds commit"
-).split()
+COLUMNS = [
+    "table",
+    "dataset",
+    "backbone",
+    "loss",
+    "form",
+    "setting",
+    "noise",
+    "mode",
+    "protocol",
+    "seed",
+    "temperature",
+    "learning_rate",
+    "weight_decay",
+    "dimension",
+    "negatives",
+    "ours_recall20",
+    "ours_ndcg20",
+    "published_recall20",
+    "published_ndcg20",
+    "published_in",
+    "selected_on_test",
+    "best_epoch",
+    "seconds",
+    "commit",
+]
 KEY = ("table", "dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol", "seed", "temperature")
 DATASETS = {"amazon2014-electronic": "Amazon-Electronic", "amazon2014-health": "Amazon-Health", "gowalla": "Gowalla"}
 BACKBONES = {"mf": "MF", "lightgcn": "LightGCN", "xsimgcl": "XSimGCL"}

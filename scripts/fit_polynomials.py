@@ -51,9 +51,7 @@ def logarithm():
     low, high = math.sqrt(0.5) - 1, math.sqrt(2) - 1
     coefficients = fit(p, low, high, 9)
     f = np.linspace(low, high, 100001)
-    show(
-        "logarithm", coefficients, np.abs(f - f * f / 2 + f**3 * np.polyval(coefficients, f) - np.log1p(f)).max()
-    )
+    show("logarithm", coefficients, np.abs(f - f * f / 2 + f**3 * np.polyval(coefficients, f) - np.log1p(f)).max())
 
 
 def arc_tangent():
