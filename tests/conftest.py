@@ -17,3 +17,8 @@ def data_directory() -> Path:
     if not directory.is_dir():
         pytest.skip(f"no published data sets in {directory}; set PSLREC_DATA_DIR to run this test")
     return directory
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: gzip puts the time of day into its header, and a test's name must not change."""
+    return argname if isinstance(val, bytes) else None
