@@ -37,6 +37,11 @@ class CatalogBlock:
     positives: Rows
     pool: NegativePool
 
+    @property
+    def n_pairs(self) -> int:
+        """How many positives its users have."""
+        return int((self.positives.offsets[self.users + 1] - self.positives.offsets[self.users]).sum())
+
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The block's positive pairs as (position of the user in the block, item), int64."""
         starts, ends = self.positives.offsets[self.users], self.positives.offsets[self.users + 1]

@@ -8,8 +8,8 @@ from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
 from pslrec.kernels.catalog import CatalogBlock, catalog_log_sum, catalog_log_sum_plainly, takes
 from pslrec.losses import SURROGATES, Loss
-from pslrec.losses.base import LogSumForm, Step
-from pslrec.training.objective import scored_tables
+from pslrec.losses.base import Step
+from pslrec.training.objective import SCALES, scored_tables
 
 
 class CatalogObjective:
@@ -26,20 +26,29 @@ class CatalogObjective:
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
-        owners, items = batch.pairs()
-        value = self.form.factor * self._sum_of_losses(representations, batch, self.form) / len(items)
-        auxiliary = self.backbone.auxiliary_loss(representations, batch.users[owners], items)
+        users = functional.embedding(batch.users, representations.users)
+        users, items, _ = scored_tables(representations._replace(users=users), self.loss.similarity)
+        value = self.ranking_loss(users, items, batch)
+        owners, pair_items = batch.pairs()
+        auxiliary = self.backbone.auxiliary_loss(representations, batch.users[owners], pair_items)
         return value if auxiliary is None else value + auxiliary
 
-    def _sum_of_losses(self, representations: Representations, block: CatalogBlock, form: LogSumForm) -> Tensor:
-        users = functional.embedding(block.users, representations.users)
-        users, items, scale = scored_tables(representations._replace(users=users), self.loss.similarity)
+    def ranking_loss(self, users: Tensor, items: Tensor, block: CatalogBlock) -> Tensor:
+        """The mean loss of the block's positives, differentiable in both tables.
+
+        Args:
+            users: vectors of the block's users, shape (block, dimension), of norm 1 where the loss asks for cosines.
+            items: vectors of all items, likewise.
+            block: whose vectors these are.
+        """
+        form, scale = self.form, SCALES[self.loss.similarity]
         if takes(users, form.surrogate):
             options = {"surrogate": form.surrogate, "exponent": form.exponent, "scale": scale}
-            return catalog_log_sum(users, items, block, **options).sum().to(users.dtype)  # type: ignore[arg-type]
-        scores = torch.mm(users, items.T) * scale
-        log_sigma = SURROGATES[form.surrogate]().log_value
-        return catalog_log_sum_plainly(scores, block, log_sigma, form.exponent).sum()
+            values = catalog_log_sum(users, items, block, **options)  # type: ignore[arg-type]
+        else:
+            log_sigma = SURROGATES[form.surrogate]().log_value
+            values = catalog_log_sum_plainly(torch.mm(users, items.T) * scale, block, log_sigma, form.exponent)
+        return form.factor * values.sum().to(users.dtype) / block.n_pairs
 
     def step_of(self, batch: CatalogBlock) -> Step | None:  # noqa: ARG002
         """Losses of this form keep nothing that a step would change."""

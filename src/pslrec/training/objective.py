@@ -14,12 +14,15 @@ from pslrec.losses import Loss
 from pslrec.losses.base import Step
 from pslrec.sampling import PairBatch
 
+SCALES = {"half-cosine": 0.5, "inner-product": 1.0}
+
 
 def scored_tables(representations: Representations, similarity: str) -> tuple[Tensor, Tensor, float]:
     """Users, items and the factor whose product with their inner products is the score that a loss asks for."""
-    if similarity == "inner-product":
-        return representations.users, representations.items, 1.0
-    return functional.normalize(representations.users, dim=1), functional.normalize(representations.items, dim=1), 0.5
+    users, items = representations.users, representations.items
+    if similarity == "half-cosine":
+        users, items = functional.normalize(users, dim=1), functional.normalize(items, dim=1)
+    return users, items, SCALES[similarity]
 
 
 class SampledObjective:
