@@ -1,6 +1,6 @@
 """Run directories: what a run leaves behind, and how it is read again."""
 
 from pslrec.artifacts.files import ArtifactError, read_tensors
-from pslrec.artifacts.run_directory import RunDirectory, check_format, model_tensors
+from pslrec.artifacts.run_directory import DirectoryInUseError, RunDirectory, check_format, model_tensors
 
-__all__ = ["ArtifactError", "RunDirectory", "check_format", "model_tensors", "read_tensors"]
+__all__ = ["ArtifactError", "DirectoryInUseError", "RunDirectory", "check_format", "model_tensors", "read_tensors"]

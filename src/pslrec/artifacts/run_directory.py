@@ -31,6 +31,10 @@ from pslrec.training.events import EpochFinished, Event, TrainingStarted
 FORMAT = "1"
 
 
+class DirectoryInUseError(ArtifactError):
+    """Another process is working in a run directory."""
+
+
 class RunDirectory:
     """The directory of a run, locked while it is used as a context.
 
@@ -82,7 +86,7 @@ class RunDirectory:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._release()
-            raise ArtifactError(
+            raise DirectoryInUseError(
                 f"another run is working in {self.path}; wait for it, or choose another directory"
             ) from error
 
@@ -159,9 +163,9 @@ class RunDirectory:
         elif isinstance(event, EpochFinished):
             append_line(path, json.dumps(asdict(event)))
 
-    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
-        """Write `metrics.json`, the end of a run."""
-        write_text(self.path / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+    def write_metrics(self, metrics: Mapping[str, Any], name: str = "metrics.json") -> None:
+        """Write `metrics.json`, the end of a run, or what is known before that under another name."""
+        write_text(self.path / name, json.dumps(metrics, indent=2) + "\n")
 
 
 def _seen(dataset: Dataset) -> dict[str, Tensor]:

@@ -60,9 +60,15 @@ def judge(
     """What `metrics.json` holds, and the judgement on the test part with the values of single users."""
     _unseal(dataset, "training has ended")
     test = _evaluate(config, scorer, dataset, split="test")
+    return {"test": test.metrics, **judge_on_validation(config, dataset, scorer, progress)}, test
+
+
+def judge_on_validation(
+    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+) -> dict[str, Any]:
+    """What is known of a model without the test part, which stays sealed."""
     has_validation = dataset.validation is not None
-    metrics = {
-        "test": test.metrics,
+    return {
         "validation": _evaluate(config, scorer, dataset, split="validation").metrics if has_validation else {},
         "protocol": config.evaluation.protocol,
         "selected_on_test": is_selected_on_test(config, dataset),
@@ -71,7 +77,6 @@ def judge(
         "seed": config.training.seed,
         "seconds_per_epoch": progress.total_seconds / max(progress.epoch, 1),
     }
-    return metrics, test
 
 
 def evaluate_run(

@@ -18,7 +18,7 @@ from pslrec.data import Dataset
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
-from pslrec.experiment.inputs import load_training_data
+from pslrec.experiment.inputs import TrainingData, load_training_data
 from pslrec.experiment.judging import judge, validation_of
 from pslrec.training import Checkpoint, Trainer
 from pslrec.training.events import Listener
@@ -67,32 +67,46 @@ def run(
     config = config.resolved()
     with ExitStack() as stack:
         directory = None if out is None else stack.enter_context(RunDirectory(out, resume=resume))
-        is_begun = directory is not None and directory.is_started
-        if directory is not None and is_begun:
-            _check_same(directory, config)
-        data = load_training_data(config)
-        if directory is not None and is_begun:
-            directory.check_data(data.dataset)
-        backbone, loss = build_model(config, data.train)
-        batches = build_batches(config, data)
-        if directory is not None and not is_begun:
-            directory.begin(config.to_toml(), data.dataset, loss.similarity)
+        data = begun_data(config, directory)
         store = directory or MemoryStore()
-        trainer = Trainer(
-            backbone,
-            loss,
-            batches,
-            options=config.training.trainer_options(),
-            store=store,
-            validate=validation_of(config, data.dataset, backbone, loss),
-            listeners=(*([directory.listen] if directory else []), *listeners),
-        )
+        trainer = build_trainer(config, data, store, listeners)
         progress = trainer.fit()
-        scorer = EmbeddingScorer(*scored_vectors(store.read_model(), loss.similarity))
+        scorer = EmbeddingScorer(*scored_vectors(store.read_model(), trainer.loss.similarity))
         metrics, test = judge(config, data.dataset, scorer, progress)
         if directory is not None:
             directory.write_metrics(metrics)
         return RunResult(config, metrics, scorer, data.dataset, test)
+
+
+def begun_data(config: RunConfig, directory: RunDirectory | None) -> TrainingData:
+    """The data of a run, after checking that a run begun in the directory before is the same one on the same data."""
+    is_begun = directory is not None and directory.is_started
+    if directory is not None and is_begun:
+        _check_same(directory, config)
+    data = load_training_data(config)
+    if directory is not None and is_begun:
+        directory.check_data(data.dataset)
+    return data
+
+
+def build_trainer(
+    config: RunConfig, data: TrainingData, store: "RunDirectory | MemoryStore", listeners: Sequence[Listener] = ()
+) -> Trainer:
+    """The trainer of a run; begins the run in the directory, if it is given one in which nothing was begun."""
+    backbone, loss = build_model(config, data.train)
+    batches = build_batches(config, data)
+    directory = store if isinstance(store, RunDirectory) else None
+    if directory is not None and not directory.is_started:
+        directory.begin(config.to_toml(), data.dataset, loss.similarity)
+    return Trainer(
+        backbone,
+        loss,
+        batches,
+        options=config.training.trainer_options(),
+        store=store,
+        validate=validation_of(config, data.dataset, backbone, loss),
+        listeners=(*([directory.listen] if directory else []), *listeners),
+    )
 
 
 class MemoryStore:

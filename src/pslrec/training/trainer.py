@@ -89,8 +89,12 @@ class Trainer:
         self._last_checkpoint = time.monotonic()
         self._kept = "no checkpoint had been written yet"
 
-    def fit(self) -> Progress:
-        """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store."""
+    def fit(self, *, pause: Callable[[int], bool] | None = None) -> Progress:
+        """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store.
+
+        Args:
+            pause: told after each epoch how many there were; if true, the state is saved and training ends for now.
+        """
         checkpoint = self._store.load_checkpoint()
         progress = Progress()
         if checkpoint is not None:
@@ -99,6 +103,9 @@ class Trainer:
         self._emit(TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch))
         with self._stop:
             while not progress.is_finished:
+                if pause is not None and pause(progress.epoch):
+                    self._checkpoint(progress)
+                    break
                 self._run_epoch(progress)
         return progress
 
