@@ -15,6 +15,7 @@ from pslrec.cli.demo import demo_command
 from pslrec.cli.doctor import doctor_command
 from pslrec.cli.evaluate import evaluate_command
 from pslrec.cli.listing import backbones_command, losses_command
+from pslrec.cli.reproduce import reproduce_app
 from pslrec.cli.train import train_command
 from pslrec.errors import PslrecError
 
@@ -41,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
+app.add_typer(reproduce_app)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("losses")(losses_command)

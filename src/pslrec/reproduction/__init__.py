@@ -1,1 +1,1 @@
-"""The tables and figures of the paper, our number beside the published one. Not written yet."""
+"""The tables and figures of the paper, made again: cells from data files, our number beside the published one."""

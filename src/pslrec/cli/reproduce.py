@@ -1,0 +1,176 @@
+"""`pslrec reproduce`: the tables and figures of the paper, our number beside the published one."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from pslrec.reproduction.grid import Choice
+
+INTERRUPTED = 130
+UNFINISHED = 1
+PLACE = Path("reproductions") / "psl-neurips-2024"
+UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+reproduce_app = typer.Typer(
+    name="reproduce",
+    help="Make the tables and figures of the paper again; what is finished is never run twice.",
+    no_args_is_help=True,
+)
+
+Datasets = Annotated[str | None, typer.Option(help="Such as electronic,gowalla; by default all of the table.")]
+Backbones = Annotated[str | None, typer.Option(help="Such as mf,lightgcn.")]
+Losses = Annotated[str | None, typer.Option(help="Such as sl,psl-relu.")]
+Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
+Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
+Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
+DataDirectory = Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets lie.")]
+Budget = Annotated[str | None, typer.Option(help="Stop after this time, such as 90min or 2h; all of it is kept.")]
+Epochs = Annotated[
+    int | None, typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Where run directories live.")]
+Directory = Annotated[Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")]
+Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")]
+LastEpoch = Annotated[bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")]
+Search = Annotated[bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")]
+RUNS = Path("runs") / "reproduction"
+
+
+def _table_command(table: str, about: str) -> None:
+    def command(
+        datasets: Datasets = None,
+        backbones: Backbones = None,
+        losses: Losses = None,
+        seeds: Seeds = "2024",
+        mode: Mode = "sampled",
+        protocol: Protocol = "paper",
+        data_dir: DataDirectory = None,
+        budget: Budget = None,
+        epochs: Epochs = None,
+        threads: Threads = None,
+        runs: Runs = RUNS,
+        directory: Directory = None,
+        distinct: Distinct = False,
+        last_epoch: LastEpoch = False,
+    ) -> None:
+        from pslrec.reproduction.grid import Choice
+
+        choice = Choice(
+            datasets=_listed(datasets),
+            backbones=_listed(backbones),
+            losses=_listed(losses),
+            seeds=_numbers(seeds),
+            modes=_either(mode, "mode", ("sampled", "catalog")),
+            protocols=_either(protocol, "protocol", ("paper", "strict")),
+            epochs=epochs,
+            replacement=not distinct,
+            last_epoch=last_epoch,
+        )
+        limit = None if budget is None else seconds_of(budget)
+        _run(table, choice, threads=threads, places=(found_directory(directory), runs, data_dir), budget=limit)
+
+    command.__doc__ = about
+    reproduce_app.command(table)(command)
+
+
+def _run(
+    table: str,
+    choice: "Choice",
+    *,
+    threads: int | None,
+    places: tuple[Path, Path, Path | None],
+    budget: float | None,
+) -> None:
+    import torch
+
+    from pslrec.cli.reproduce_progress import CellsProgress
+    from pslrec.reproduction.cells import PUBLISHED_EPOCHS
+    from pslrec.reproduction.cost import Costs
+    from pslrec.reproduction.execution import BudgetSpent, Executor
+    from pslrec.reproduction.grid import Grid
+    from pslrec.reproduction.provision import Provision
+    from pslrec.reproduction.results import Results
+    from pslrec.training import TrainingInterrupted
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    directory, runs, data_directory = places
+    is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
+    grid, results = Grid(directory), Results((runs if is_try else directory) / "results")
+    provision = Provision(data_directory, runs / "data")
+    code = 0
+    with CellsProgress(Console(stderr=True)) as progress:
+        executor = Executor(results, provision, runs, budget=budget, watch=progress.show)
+        known = [row for name in grid.tables() for row in results.rows(name)]
+        try:
+            executor.run(grid.cells(table, choice), Costs(known, grid.file.datasets))
+        except BudgetSpent:
+            code = UNFINISHED
+        except (TrainingInterrupted, KeyboardInterrupt):
+            code = INTERRUPTED
+    code = code or progress.summarize()
+    if code:
+        raise typer.Exit(code)
+
+
+_table_command("iid", "Table 1: every loss, backbone and data set in the IID setting.")
+_table_command("ood", "Table 2: test data of shifted popularity.")
+_table_command("noise", "Figures 2 and C.1 to C.8: false negatives among the negatives.")
+_table_command("noise-interpretations", "What the paper leaves open about its false negatives.")
+_table_command("softplus", "Section C.2: PSL-softplus, with the settings of PSL-tanh.")
+_table_command("forms", "Temperature outside and inside of the surrogate.")
+
+
+def found_directory(given: Path | None) -> Path:
+    """The directory of the reproduction: the one given, the one below the working directory, or that of the repository."""
+    from pslrec.errors import ConfigError
+
+    repository = Path(__file__).resolve().parents[3]
+    places = [given] if given is not None else [PLACE, repository / PLACE]
+    for place in places:
+        if (place / "grid.toml").is_file():
+            return place
+    raise ConfigError(
+        f"there is no grid.toml in {' or '.join(map(str, places))}; run this in a clone of the repository, "
+        "or give --directory"
+    )
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a time such as 90s, 15min, 2h or 1.5d.
+
+    >>> seconds_of("2h"), seconds_of("90min"), seconds_of("1h30m")
+    (7200.0, 5400.0, 5400.0)
+    """
+    from pslrec.errors import ConfigError
+
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)\s*(min|[smhd])", text)
+    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text.replace(" ", ""):
+        raise ConfigError(f"`--budget` must be a time such as 90min or 2h, got `{text}`")
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    from pslrec.errors import ConfigError
+
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ConfigError(f"`--seeds` must be whole numbers such as 2024,2025, got `{text}`") from None
+
+
+def _either(text: str, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    from pslrec.errors import ConfigError
+
+    if text != "both" and text not in allowed:
+        raise ConfigError(f"`--{name}` must be {', '.join(allowed)} or both, got `{text}`")
+    return allowed if text == "both" else (text,)

@@ -1,0 +1,93 @@
+"""What a person sees while cells run: a live table, or a line per cell where there is no terminal."""
+
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from pslrec.cli.progress import clock
+from pslrec.reproduction.execution import Task
+
+SHOWN_DONE, SHOWN_NEXT = 6, 8
+FAILED = 1
+
+
+class CellsProgress:
+    """Shows tasks as they change."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._tasks: Sequence[Task] = ()
+        self._told: set[int] = set()
+
+    def __enter__(self) -> "CellsProgress":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, tasks: Sequence[Task]) -> None:
+        """Show how far everything is."""
+        self._tasks = tasks
+        if self._live is not None:
+            self._live.update(_table(tasks), refresh=True)
+            return
+        for task in tasks:
+            if task.state in ("failed", "done") and task.share != 0 and id(task) not in self._told:
+                self._told.add(id(task))
+                self._console.print(f"{task.state}: {_line(task)}", highlight=False, soft_wrap=True, markup=False)
+
+    def summarize(self) -> int:
+        """Print what happened, and what is missing with how to get it; gives an exit code."""
+        tasks = self._tasks
+        self._console.print(_summary(tasks), highlight=False, soft_wrap=True)
+        for message in dict.fromkeys(task.message for task in tasks if task.state == "absent"):
+            self._console.print(message, highlight=False, soft_wrap=True, markup=False)
+        failed = [task for task in tasks if task.state == "failed"]
+        for task in failed:
+            self._console.print(f"failed: {_line(task)}", highlight=False, soft_wrap=True, markup=False)
+        return FAILED if failed else 0
+
+
+def _line(task: Task) -> str:
+    return f"{task.cell.label()}: {task.message}"
+
+
+def _summary(tasks: Sequence[Task]) -> str:
+    counts = Counter(task.state for task in tasks)
+    names = {
+        "done": "done",
+        "running": "running",
+        "waiting": "left",
+        "stopped": "stopped",
+        "busy": "in another process",
+        "failed": "failed",
+        "absent": "without data",
+    }
+    parts = [f"{counts[state]} {name}" for state, name in names.items() if counts[state]]
+    left = sum(task.seconds_left for task in tasks)
+    return f"{len(tasks)} cells: {', '.join(parts) or 'none'}" + (f"; about {clock(left)} left" if left else "")
+
+
+def _table(tasks: Sequence[Task]) -> Table:
+    done = [task for task in tasks if task.state in ("done", "failed", "busy")][-SHOWN_DONE:]
+    running = [task for task in tasks if task.state == "running"]
+    waiting = [task for task in tasks if task.state == "waiting"][:SHOWN_NEXT]
+    table = Table(title=_summary(tasks), title_justify="left", box=None, pad_edge=False)
+    for name in ("cell", "state", "Recall@20 / NDCG@20"):
+        table.add_column(name)
+    for task in [*done, *running, *waiting]:
+        share = f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left" if task.state == "running" else ""
+        note = f"about {clock(task.seconds)}" if task.state == "waiting" else task.message
+        table.add_row(escape(task.cell.label()), f"{task.state}{share}", escape(note))
+    return table

@@ -1,0 +1,205 @@
+"""Running cells, cheapest first: what is finished is not run again, what was interrupted goes on."""
+
+import json
+import logging
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from pslrec import __version__
+from pslrec.artifacts.files import write_tensors, write_text
+from pslrec.errors import PslrecError
+from pslrec.experiment import RunResult, run
+from pslrec.reproduction.cells import Cell
+from pslrec.reproduction.cost import Costs
+from pslrec.reproduction.provision import Provision
+from pslrec.reproduction.results import Results, Row, cutoff_rows, exclusive, published_columns, row_of
+from pslrec.training import TrainingInterrupted
+from pslrec.training.events import CheckpointSaved, EpochFinished, Event
+
+logger = logging.getLogger(__name__)
+State = Literal["waiting", "running", "done", "busy", "failed", "absent", "stopped"]
+PER_USER = "per_user.safetensors"
+COMMIT = "commit"
+
+
+class BudgetSpent(PslrecError):  # noqa: N818 - not an error of anybody
+    """The time that was given is over; everything is saved."""
+
+
+@dataclass
+class Task:
+    """A cell and how far it is.
+
+    Args:
+        cell: what to run.
+        seconds: how long it will take, as far as one knows.
+        state: `busy` is what another process works on.
+        share: of its epochs that are done.
+        message: why it failed, or its values.
+    """
+
+    cell: Cell
+    seconds: float
+    state: State = "waiting"
+    share: float = 0.0
+    message: str = ""
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it still takes."""
+        return (1 - self.share) * self.seconds if self.state in ("waiting", "running") else 0.0
+
+
+Watcher = Callable[[Sequence[Task]], None]
+Recorder = Callable[[Cell, dict[str, Any], str], None]
+
+
+class Executor:
+    """Runs cells one after the other.
+
+    Args:
+        results: where rows go.
+        provision: where data come from.
+        runs: the directory of run directories.
+        budget: seconds after which nothing goes on; `None` for no limit.
+        watch: is told whenever something changes.
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        provision: Provision,
+        runs: Path,
+        *,
+        budget: float | None = None,
+        watch: Watcher = lambda _tasks: None,
+    ) -> None:
+        self.results, self.provision, self.runs, self._watch = results, provision, runs, watch
+        self._deadline = float("inf") if budget is None else time.monotonic() + budget
+        self._tasks: list[Task] = []
+
+    def run(self, cells: Sequence[Cell], costs: Costs, record: Recorder | None = None) -> list[Task]:
+        """Run what is not finished yet, cheapest first.
+
+        Args:
+            cells: of one table.
+            costs: how long each will take.
+            record: what to do with the metrics of a finished run; by default its row goes to its table.
+        """
+        tasks = sorted((Task(cell, costs.seconds(cell)) for cell in cells), key=lambda task: task.seconds)
+        self._tasks = tasks
+        for task in tasks:
+            self._settle(task)
+        try:
+            for task in tasks:
+                if task.state == "waiting":
+                    self._attempt(task, record or self._record)
+        except (BudgetSpent, TrainingInterrupted, KeyboardInterrupt) as stop:
+            for task in tasks:
+                if task.state == "running":
+                    task.state, task.message = "stopped", str(stop)
+            self._watch(tasks)
+            raise
+        return tasks
+
+    def _settle(self, task: Task) -> None:
+        """Whether a cell is done already, here or as a cell of another table, or can not be run."""
+        cell = task.cell
+        known = self.results.by_identity([cell.table]).get(cell.identity)
+        if known is None:
+            tables = sorted(path.stem for path in self.results.directory.glob("*.csv"))
+            elsewhere = self.results.by_identity([name for name in tables if self.results.has_runs(name)])
+            known = elsewhere.get(cell.identity)
+            if known is not None:
+                known = known | {"table": cell.table} | published_columns(cell)
+                self.results.add(cell.table, [known])
+        if known is not None:
+            task.state, task.share, task.message = "done", 1.0, _values(known)
+        elif not self.provision.is_there(cell.source, cell.variant):
+            task.state, task.message = "absent", self.provision.how_to_get(cell.source)
+
+    def _attempt(self, task: Task, record: Recorder) -> None:
+        if time.monotonic() > self._deadline:
+            raise BudgetSpent("the time that was given is over; the same command goes on from here")
+        path = task.cell.directory(self.runs)
+        with exclusive(path.with_name(f"{path.name}.lock"), wait=False) as is_free:
+            if not is_free:
+                task.state, task.message = "busy", "another process works on it"
+                return
+            # Somebody else may have finished it since the list was made.
+            self._settle(task)
+            if task.state != "waiting":
+                return
+            task.state = "running"
+            self._watch(self._tasks)
+            try:
+                metrics, commit = self._finish(task, path)
+            except (BudgetSpent, TrainingInterrupted):
+                raise
+            except PslrecError as error:
+                task.state, task.message = "failed", str(error)
+            else:
+                record(task.cell, metrics, commit)
+                task.state, task.share, task.message = "done", 1.0, _metrics_values(metrics)
+        self._watch(self._tasks)
+
+    def _finish(self, task: Task, path: Path) -> tuple[dict[str, Any], str]:
+        """The metrics of a cell's run, and the commit that began it."""
+        if all((path / name).exists() for name in ("metrics.json", PER_USER, COMMIT)):
+            return json.loads((path / "metrics.json").read_text()), (path / COMMIT).read_text().strip()
+        data = self.provision.path(task.cell.source, task.cell.variant)
+        path.mkdir(parents=True, exist_ok=True)
+        if not (path / COMMIT).exists():
+            write_text(path / COMMIT, f"{current_commit()}\n")
+        result = run(task.cell.config(data), out=path, resume=True, listeners=[self._listener(task)])
+        write_tensors(path / PER_USER, _per_user(result), {"protocol": result.test.protocol})
+        return result.metrics, (path / COMMIT).read_text().strip()
+
+    def _listener(self, task: Task) -> Callable[[Event], None]:
+        started, first = time.monotonic(), [0]
+
+        def listen(event: Event) -> None:
+            if isinstance(event, EpochFinished):
+                first[0] = first[0] or event.epoch
+                task.share = event.epoch / task.cell.epochs
+                done = event.epoch - first[0] + 1
+                task.seconds = (time.monotonic() - started) / done * task.cell.epochs
+                self._watch(self._tasks)
+            elif isinstance(event, CheckpointSaved) and time.monotonic() > self._deadline and task.share < 1:
+                raise BudgetSpent("the time that was given is over; the same command goes on from here")
+
+        return listen
+
+    def _record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
+        self.results.add(cell.table, [row_of(cell, metrics, commit)])
+        self.results.add_cutoffs(cutoff_rows(cell, metrics))
+
+
+def current_commit() -> str:
+    """The commit of the code, or its version where there is no repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return f"v{__version__}"
+
+
+def _per_user(result: RunResult) -> dict[str, torch.Tensor]:
+    values = {
+        name: torch.from_numpy(result.test.per_user[name]).float().contiguous() for name in ("recall@20", "ndcg@20")
+    }
+    return {"users": torch.from_numpy(result.test.users.copy()).long()} | values
+
+
+def _metrics_values(metrics: dict[str, Any]) -> str:
+    return f"{metrics['test']['recall@20']:.4f} / {metrics['test']['ndcg@20']:.4f}"
+
+
+def _values(row: Row) -> str:
+    return f"{float(row['ours_recall20']):.4f} / {float(row['ours_ndcg20']):.4f}"

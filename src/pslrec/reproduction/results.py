@@ -1,0 +1,192 @@
+"""The results: one CSV per table, a row per run; several processes may add to it at the same time."""
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pslrec.artifacts.files import write_text
+from pslrec.errors import ConfigError
+from pslrec.reproduction.cells import Cell, Identity, identity_of
+from pslrec.reproduction.published import read_rows
+
+COLUMNS = (
+    "table",
+    "dataset",
+    "backbone",
+    "loss",
+    "form",
+    "setting",
+    "noise",
+    "mode",
+    "protocol",
+    "seed",
+    "temperature",
+    "learning_rate",
+    "weight_decay",
+    "dimension",
+    "negatives",
+    "ours_recall20",
+    "ours_ndcg20",
+    "published_recall20",
+    "published_ndcg20",
+    "published_in",
+    "selected_on_test",
+    "best_epoch",
+    "seconds",
+    "commit",
+)
+SORTED_BY = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol", "seed", "temperature")
+CUTOFF_COLUMNS = (*COLUMNS[:15], "k", "recall", "ndcg")
+Row = dict[str, str]
+
+
+def row_of(cell: Cell, metrics: Mapping[str, Any], commit: str) -> Row:
+    """The row of a finished run.
+
+    Args:
+        cell: what was run.
+        metrics: what its `metrics.json` holds.
+        commit: of the code that ran it.
+    """
+    values = {
+        "ours_recall20": round(metrics["test"]["recall@20"], 5),
+        "ours_ndcg20": round(metrics["test"]["ndcg@20"], 5),
+        # One look, after the last epoch, chooses nothing.
+        "selected_on_test": metrics["selected_on_test"] and "last epoch" not in cell.setting,
+        "best_epoch": metrics["best_epoch"],
+        "seconds": round(metrics["seconds_per_epoch"] * metrics["trained_epochs"]),
+        "commit": commit,
+    }
+    row = cell.columns() | published_columns(cell) | {name: str(value) for name, value in values.items()}
+    return {name: row[name] for name in COLUMNS}
+
+
+def published_columns(cell: Cell) -> Row:
+    """What was printed for a cell, as columns of its row."""
+    value = cell.published
+    numbers = {"published_recall20": value.recall, "published_ndcg20": value.ndcg}
+    return {name: "" if number is None else str(number) for name, number in numbers.items()} | {
+        "published_in": value.where
+    }
+
+
+def cutoff_rows(cell: Cell, metrics: Mapping[str, Any]) -> list[Row]:
+    """Recall and NDCG of a finished run at every list length."""
+    lengths = sorted(int(name.partition("@")[2]) for name in metrics["test"] if name.startswith("recall@"))
+    columns = cell.columns()
+    return [
+        columns
+        | {
+            "k": str(k),
+            "recall": f"{metrics['test'][f'recall@{k}']:.5f}",
+            "ndcg": f"{metrics['test'][f'ndcg@{k}']:.5f}",
+        }
+        for k in lengths
+    ]
+
+
+class Results:
+    """The directory of results.
+
+    Args:
+        directory: is made if it is not there.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def path(self, table: str) -> Path:
+        """The CSV of a table."""
+        return self.directory / f"{table}.csv"
+
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table; none if there are none yet."""
+        return read_rows(self.path(table)) if self.path(table).exists() else []
+
+    def has_runs(self, table: str) -> bool:
+        """Whether the rows of this file are runs."""
+        rows = self.rows(table)
+        return bool(rows) and tuple(rows[0]) == COLUMNS
+
+    def by_identity(self, tables: Iterable[str]) -> dict[Identity, Row]:
+        """The runs of these tables; a run that stands in several is there once."""
+        return {identity_of(row): row for table in tables for row in self.rows(table)}
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        """Put rows in; they take the place of rows of the same runs."""
+        self.merge(table, rows, columns=COLUMNS, key=identity_of)
+
+    def add_cutoffs(self, rows: Sequence[Row]) -> None:
+        """Put in the values at every list length, of all tables together."""
+        self.merge("cutoffs", rows, columns=CUTOFF_COLUMNS, key=lambda row: (row["table"], *identity_of(row), row["k"]))
+
+    def merge(
+        self, name: str, rows: Sequence[Row], *, columns: Sequence[str], key: Callable[[Row], tuple[str, ...]]
+    ) -> None:
+        """Put rows into the file of this name, the whole of it rewritten at once.
+
+        Args:
+            name: of the file, without ending.
+            rows: what to put in.
+            columns: of the file.
+            key: rows with the same key replace each other.
+        """
+        if not rows:
+            return
+        with self.locked():
+            merged = {key(row): row for row in [*self.rows(name), *rows]}
+            ordered = sorted(merged.values(), key=lambda row: tuple(map(_sortable, row.values())))
+            text = io.StringIO()
+            writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(ordered)
+            write_text(self.path(name), text.getvalue())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with exclusive(self.directory / ".lock", wait=True):
+                yield
+        except PermissionError as error:
+            raise ConfigError(f"{self.directory} can not be written to: {error.strerror}") from error
+
+
+def _sortable(text: str) -> tuple[float, str]:
+    try:
+        return float(text), ""
+    except ValueError:
+        return float("inf"), text
+
+
+@contextmanager
+def exclusive(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock file; gives whether it was free.
+
+    Args:
+        path: of the file; it stays behind, and the system drops the lock with the process, however that ends.
+        wait: for whoever holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _take(handle, wait)
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, wait: bool) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # a system without it goes without the lock
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
