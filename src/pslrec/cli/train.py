@@ -81,10 +81,15 @@ def train_command(
 
 
 def _configuration(chosen: dict[str, Any], file: Path | None, resumed: Path | None) -> "RunConfig":
-    from pslrec.config import RunConfig
-
     if file is None and resumed is not None and (resumed / "config.toml").exists():
         file = resumed / "config.toml"
+    return base_configuration(chosen, file)
+
+
+def base_configuration(chosen: dict[str, Any], file: Path | None) -> "RunConfig":
+    """The settings of a file, if there is one, with those chosen on the command line over them."""
+    from pslrec.config import RunConfig
+
     base = None if file is None else RunConfig.from_toml(file)
     if base is not None:
         # Another loss or backbone does not take over the options of the one in the file.

@@ -1,0 +1,103 @@
+"""`pslrec tune` as a person types it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from pslrec.cli import main
+from pslrec.cli.tune import seconds_of
+from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.errors import ConfigError
+
+QUICK = ("--set", "training.epochs=2", "--set", "training.validate_every=1", "--set", "sampling.negatives=5")
+SMALL = ("--set", "backbone.dimension=8", "--threads", "1")
+
+
+@pytest.fixture
+def pslrec(monkeypatch, capfd):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
+        capfd.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
+    planted_tastes(60, 40, model=model, seed=2).interactions.to_frame().write_csv(tmp_path / "log.csv")
+    return "log.csv"
+
+
+def test_tune_prints_the_ranking_and_what_train_takes(pslrec, log):
+    grid = ("--grid", "loss.temperature=0.1,0.2", "--grid", "training.learning_rate=0.1,0.001")
+    code, out, err = pslrec("tune", log, "--loss", "psl-relu", *grid, *QUICK, *SMALL)
+    assert code == 0, err
+    assert "cell 4/4" in err
+    assert "left" in err
+    assert "chosen on validation" in out
+    assert "test part, protocol strict" in out
+    best = Path("tune-log-mf-psl-relu/best.toml")
+    assert f"pslrec train --config {best}" in out
+    metrics = json.loads(Path("tune-log-mf-psl-relu/results.json").read_text())["metrics"]
+    code, out, _ = pslrec("train", "--config", best, "--json", "--threads", 1)
+    assert code == 0
+    assert json.loads(out)["test"] == metrics["test"]
+
+
+def test_tune_takes_the_search_space_of_the_loss_without_what_is_set(pslrec, log):
+    fixed = ("--set", "training.weight_decay=0.0", "--set", "training.learning_rate=0.1")
+    code, out, err = pslrec("tune", log, "--loss", "sl", *fixed, *QUICK, *SMALL, "--json", "--out", "found")
+    assert code == 0, err
+    assert list(json.loads(out)["grid"]) == ["loss.temperature"]
+    assert len(json.loads(out)["cells"]) == 5
+
+
+def test_tune_with_a_budget_says_that_nothing_is_chosen_yet(pslrec, log):
+    code, out, _ = pslrec("tune", log, "--grid", "loss.temperature=0.1,0.2", *QUICK, *SMALL, "--budget", "0s")
+    assert code == 0
+    assert "the budget is used up with 0 of 2 cells finished" in out
+    assert not Path("tune-log-mf-psl-relu/best.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--grid", "loss.temperature"), "is not SECTION.KEY=VALUE,VALUE"),
+        (("--grid", "loss.temperatur=1,2"), "did you mean `loss.temperature`"),
+        (("--grid", "loss.temperature=1", "--set", "loss.temperature=2"), "is given twice"),
+        (("--grid", "data.split_seed=1,2"), "judged on different data"),
+        (("--budget", "soon"), "must be a time"),
+        (("--metric", "luck@3"), "`metric` must be one of"),
+        (("--loss", "psl-rellu"), "did you mean `psl-relu`"),
+    ],
+    ids=["no values", "unknown", "twice", "data", "budget", "metric", "loss"],
+)
+def test_tune_explains_what_is_wrong_in_one_sentence(pslrec, log, arguments, message):
+    code, _, err = pslrec("tune", log, *arguments, *QUICK, *SMALL)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("1h 30min", 5400), ("2d", 172800)]
+)
+def test_budget_is_read_as_people_write_it(text, seconds):
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "-3h", "1x", "1h!"])
+def test_budget_that_is_no_time_is_refused(text):
+    with pytest.raises(ConfigError, match="must be a time"):
+        seconds_of(text)
