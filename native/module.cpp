@@ -36,7 +36,10 @@ NB_MODULE(_native, module) {
     module.def("openmp_threads", &openmp_threads, "Threads that a parallel loop of this module uses.");
     module.def("cpu_has_avx2", &pslrec::cpu_has_avx2, "Whether this processor runs AVX2 and FMA instructions.");
     module.def("use_portable_rows", &use_portable_rows, "Do without AVX2, or use it again; for tests.");
-    module.def("draw_negatives", &pslrec::draw_negatives, "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
+    module.def("draw_negatives", &pslrec::draw_negatives<pslrec::RepeatedRanks>,
+               "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
+    module.def("draw_distinct_negatives", &pslrec::draw_negatives<pslrec::DistinctRanks>,
+               "Twin: the same with `pool.replacement` false.");
     module.def("sampled_scores", &pslrec::sampled_scores, "Twin: `pslrec.kernels.sampled.sampled_scores_plainly`.");
     module.def("sampled_scores_backward", &pslrec::sampled_scores_backward, "Gradient of `sampled_scores`.");
     module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `pslrec.kernels.catalog.catalog_log_sum_plainly`.");

@@ -93,6 +93,7 @@ class SamplingSection(Section):
         None, description='per positive, or "catalog" for all there are; the loss\'s own number if not given'
     )
     batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step, about so many with the catalogue")
+    replacement: bool = Field(True, description="whether an item may be drawn twice for a positive")
     include_positives: bool = Field(False, description="with the catalogue: a user's positives are negatives as well")
     noise: NoiseSection = NoiseSection()
 

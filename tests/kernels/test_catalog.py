@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.kernels.catalog import CatalogBlock, catalog_log_sum, catalog_log_sum_plainly
+from pslrec.kernels.catalog import RowOperation, catalog_row_values, row_gradients
+from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.log_sum import SURROGATES
 from pslrec.kernels.native import IS_COMPILED, native
 from pslrec.kernels.negatives import NegativePool, Rows
@@ -40,35 +41,29 @@ def exponent_of(temperature):
     return float(nearest) if math.isclose(nearest, 1 / temperature, rel_tol=1e-12) else 1 / temperature
 
 
-def exact(scores, block, surrogate, exponent, *, tolerance=1e-7, first_nodes=8):
+def exact(scores, block, operation):
     slopes = torch.tensor(scores, dtype=torch.float32)
-    values = torch.empty(len(slopes), dtype=torch.float64)
-    pool = block.pool
-    extras = pool.false_negatives or pool.taken
-    native.catalog_rows(
-        SURROGATES.index(surrogate),
-        exponent,
-        tolerance,
-        first_nodes,
-        slopes,
-        block.users,
-        block.positives.offsets,
-        block.positives.items,
-        pool.taken.offsets,
-        pool.taken.items,
-        extras.offsets,
-        extras.items,
-        pool.noise if pool.false_negatives is not None else 0.0,
-        values,
-    )
+    values = row_gradients(slopes, block, operation)
     return values, slopes.double()
 
 
-def errors(scores, block, surrogate, exponent, **options):
+def all_pairs(scores, block, operation):
+    """The loss of every positive, by every pair of a positive and a negative."""
+    owners, items = block.pairs()
+    differences = scores[owners] - scores[owners, items].unsqueeze(1)
+    weights, sigma = block.weights(scores.dtype)[owners], LOSS_SURROGATES[operation.surrogate]()
+    if operation.kind == "mean":
+        return (weights * sigma.log_value(differences)).sum(1) / weights.sum(1)
+    if operation.kind == "inside":
+        return sigma.log_sum(operation.exponent * differences, weights)
+    return torch.logsumexp(operation.exponent * sigma.log_value(differences) + weights.log(), dim=1)
+
+
+def errors(scores, block, operation):
     """Largest error of a row's loss per positive, and of its gradient, in the units of the tolerances."""
-    values, slopes = exact(scores, block, surrogate, exponent, **options)
+    values, slopes = exact(scores, block, operation)
     inputs = torch.tensor(scores, dtype=torch.float32).double().requires_grad_()
-    each = catalog_log_sum_plainly(inputs, block, LOSS_SURROGATES[surrogate]().log_value, exponent)
+    each = all_pairs(inputs, block, operation)
     each.sum().backward()
     owners, _ = block.pairs()
     per_user = torch.zeros(len(values), dtype=torch.float64)
@@ -173,7 +168,8 @@ def test_row_operation_equals_all_pairs(shape, surrogate, variant):
     scores, positives = shape(np.random.default_rng(0))
     block = block_of(positives, scores.shape[1])
     for temperature in TEMPERATURES:
-        loss_error, gradient_error = errors(scores, block, surrogate, exponent_of(temperature))
+        operation = RowOperation("log-sum", surrogate, exponent_of(temperature))
+        loss_error, gradient_error = errors(scores, block, operation)
         assert loss_error <= LOSS_TOLERANCE, f"loss at temperature {temperature}"
         assert gradient_error <= GRADIENT_TOLERANCE, f"gradient at temperature {temperature}"
 
@@ -189,7 +185,8 @@ def test_false_negatives_weigh_as_the_noise_says(surrogate, variant):
         share = weights[row, false[row]].sum() / weights[row].sum()
         assert math.isclose(share, 0.3, rel_tol=1e-6)
     for temperature in TEMPERATURES:
-        loss_error, gradient_error = errors(gaussian(generator, 3), block, surrogate, exponent_of(temperature))
+        operation = RowOperation("log-sum", surrogate, exponent_of(temperature))
+        loss_error, gradient_error = errors(gaussian(generator, 3), block, operation)
         assert loss_error <= LOSS_TOLERANCE
         assert gradient_error <= GRADIENT_TOLERANCE
 
@@ -198,7 +195,8 @@ def test_false_negatives_weigh_as_the_noise_says(surrogate, variant):
 def test_error_falls_geometrically_with_nodes(surrogate):
     scores, positives = long_history_far_apart(np.random.default_rng(0))
     block = block_of(positives, N_ITEMS)
-    found = [errors(scores, block, surrogate, 10.0, tolerance=0.0, first_nodes=nodes)[0] for nodes in (2, 4, 6, 8)]
+    operations = [RowOperation("log-sum", surrogate, 10.0, tolerance=0.0, first_nodes=nodes) for nodes in (2, 4, 6, 8)]
+    found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 4 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
 
@@ -208,13 +206,12 @@ def test_values_do_not_depend_on_the_block():
     users = torch.nn.functional.normalize(torch.randn(6, 16, generator=torch.Generator().manual_seed(0)), dim=1)
     items = torch.nn.functional.normalize(torch.randn(N_ITEMS, 16, generator=torch.Generator().manual_seed(1)), dim=1)
     block = block_of(choose(generator, 1, 4, 20, 60, 9, 8), N_ITEMS)
-    options = {"surrogate": "tanh", "exponent": 10.0, "scale": 0.5}
-    whole = catalog_log_sum(users, items, block, **options)
+    operation = RowOperation("log-sum", "tanh", 10.0)
+    whole = catalog_row_values(users, items, block, operation, scale=0.5)
     for part in (slice(0, 2), slice(2, 6)):
         piece = CatalogBlock(block.users[part], block.positives, block.pool)
-        torch.testing.assert_close(
-            catalog_log_sum(users[part], items, piece, **options), whole[part], rtol=1e-6, atol=1e-6
-        )
+        values = catalog_row_values(users[part], items, piece, operation, scale=0.5)
+        torch.testing.assert_close(values, whole[part], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
@@ -228,10 +225,10 @@ def test_gradient_reaches_users_and_items(surrogate):
     fused = [table.clone().requires_grad_() for table in start]
     plain = [table.double().requires_grad_() for table in start]
     factors = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    values = catalog_log_sum(*fused, block, surrogate=surrogate, exponent=10.0, scale=0.5)
+    operation = RowOperation("log-sum", surrogate, 10.0)
+    values = catalog_row_values(*fused, block, operation, scale=0.5)
     (values * factors).sum().backward()
-    scores = plain[0] @ plain[1].T * 0.5
-    each = catalog_log_sum_plainly(scores, block, LOSS_SURROGATES[surrogate]().log_value, 10.0)
+    each = all_pairs(plain[0] @ plain[1].T * 0.5, block, operation)
     (each * factors[block.pairs()[0]]).sum().backward()
     for ours, truth in zip(fused, plain, strict=True):
         torch.testing.assert_close(ours.grad.double(), truth.grad, rtol=1e-4, atol=1e-5)

@@ -107,3 +107,71 @@ def test_keys_and_pairs_of_every_size_are_taken() -> None:
         for pair in (0, 2**31, 2**62):
             pairs = torch.tensor([pair])
             assert torch.equal(drawn(pool, pairs, users, 5, key), draw_negatives_plainly(pool, key, pairs, users, 5))
+
+
+@pytest.mark.parametrize(("n_items", "count"), [(2, 1), (10, 3), (10, 9), (10, 25), (1000, 101), (3000, 1000)])
+def test_compiled_distinct_draws_equal_plain_ones(n_items: int, count: int) -> None:
+    lists = lists_of_many_lengths(n_items)
+    pool = NegativePool(rows(lists), n_items, replacement=False)
+    users = torch.arange(len(lists), dtype=torch.int32).repeat(2)
+    pairs = torch.arange(len(users)) * 1_000_003
+    found = drawn(pool, pairs, users, count)
+    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, count))
+    for user, items in zip(users.tolist(), found.tolist(), strict=True):
+        n_free = n_items - len(lists[user])
+        assert not set(items) & set(lists[user])
+        assert len(set(items)) == min(count, n_free)
+        # Every item comes once before any comes again.
+        counts = np.delete(np.bincount(items, minlength=n_items), lists[user])
+        assert counts.max() - counts.min() <= 1
+
+
+def test_distinct_draws_are_uniform() -> None:
+    taken = [1, 4, 5, 11]
+    pool = NegativePool(rows([taken]), 20, replacement=False)
+    n_pairs, count = 20_000, 7
+    found = drawn(pool, torch.arange(n_pairs), torch.zeros(n_pairs, dtype=torch.int32), count)
+    counts = np.bincount(found.flatten().numpy(), minlength=20)
+    assert not counts[taken].any()
+    free = np.delete(counts, taken)
+    expected, share = n_pairs * count / 16, count / 16
+    # A subset holds an item or not, so counts vary less than independent draws; 15 degrees of freedom, p = 0.001.
+    assert (((free - expected) ** 2) / (expected * (1 - share))).sum() * 15 / 16 < 37.7
+    pairs_of_items = np.zeros((20, 20))
+    for first in range(count):
+        for second in range(first):
+            np.add.at(pairs_of_items, (found[:, first].numpy(), found[:, second].numpy()), 1)
+    together = (pairs_of_items + pairs_of_items.T)[np.triu_indices(20, 1)]
+    together = together[together > 0]
+    assert len(together) == 16 * 15 // 2
+    # Any two items come together equally often: five standard deviations of a binomial.
+    probability = share * (count - 1) / 15
+    assert np.abs(together - n_pairs * probability).max() < 5 * (n_pairs * probability * (1 - probability)) ** 0.5
+
+
+def test_distinct_draws_depend_on_key_and_pair_alone() -> None:
+    pool = NegativePool(rows(lists_of_many_lengths(1000)), 1000, replacement=False)
+    users = torch.arange(9, dtype=torch.int32).repeat(20)
+    pairs = torch.arange(len(users)) + 77
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        found.append(drawn(pool, pairs, users, 33))
+    torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(drawn(pool, pairs[5:6], users[5:6], 33)[0], found[0][5])
+    assert not torch.equal(drawn(pool, pairs, users, 33, key=KEY + 1), found[0])
+
+
+def test_distinct_draws_mix_false_negatives_in() -> None:
+    pool = NegativePool(rows([[1, 2, 3]]), 500, rows([[2, 3]]), 0.3, replacement=False)
+    users, pairs = torch.zeros(3, dtype=torch.int32), torch.arange(3)
+    found = drawn(pool, pairs, users, 200)
+    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, 200))
+    is_false = (found == 2) | (found == 3)
+    assert abs(float(is_false.double().mean()) - 0.3) <= 4 * (0.3 * 0.7 / 600) ** 0.5
+    for row, false in zip(found, is_false, strict=True):
+        ordinary = row[~false]
+        assert len(ordinary.unique()) == len(ordinary)

@@ -60,6 +60,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         batch_pairs=sampling.batch_pairs,
         false_negatives=data.false_negatives,
         noise=sampling.noise.probability,
+        replacement=sampling.replacement,
         seed=config.training.seed,
     )
 

@@ -37,16 +37,19 @@ class NegativePool:
         n_items: size of the catalogue.
         false_negatives: items that are drawn in spite of being liked, by user, with probability `noise` per draw.
         noise: 0 draws from the items that are not taken alone.
+        replacement: whether an item may come twice among the negatives of a pair. If not, it comes twice only where
+            there are fewer items than draws, after all have come once; false negatives still repeat.
     """
 
     taken: Rows
     n_items: int
     false_negatives: Rows | None = None
     noise: float = 0.0
+    replacement: bool = True
 
 
 def draw_negatives(pool: NegativePool, key: int, pairs: Tensor, users: Tensor, candidates: Tensor) -> None:
-    """Fill columns 1, 2, ... of `candidates` with negatives, uniform over the items of the pool, with replacement.
+    """Fill columns 1, 2, ... of `candidates` with negatives, uniform over the items of the pool.
 
     Args:
         pool: where they come from.
@@ -59,7 +62,8 @@ def draw_negatives(pool: NegativePool, key: int, pairs: Tensor, users: Tensor, c
         candidates[:, 1:] = draw_negatives_plainly(pool, key, pairs, users, candidates.shape[1] - 1)
         return
     false_negatives = pool.false_negatives or pool.taken
-    native.draw_negatives(
+    draw = native.draw_negatives if pool.replacement else native.draw_distinct_negatives
+    draw(
         key,
         pairs,
         users,
@@ -80,7 +84,9 @@ def draw_negatives_plainly(pool: NegativePool, key: int, pairs: Tensor, users: T
         draws = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_RATIO
         numbers = _mixed(streams[:, None] + draws)
     rows = users.numpy().astype(np.int64)
-    ordinary = _free_items(pool, rows, numbers)
+    n_free = pool.n_items - pool.taken.lengths().numpy()[rows]
+    ranks = _below(numbers, n_free[:, None]) if pool.replacement else _distinct_ranks(numbers, n_free)
+    ordinary = _free_items(pool, rows, ranks)
     if pool.false_negatives is None or pool.noise <= 0:
         return torch.from_numpy(ordinary)
     lists = pool.false_negatives
@@ -105,13 +111,28 @@ def _below(numbers: np.ndarray, limits: np.ndarray) -> np.ndarray:
     return below
 
 
-def _free_items(pool: NegativePool, users: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _distinct_ranks(numbers: np.ndarray, n_free: np.ndarray) -> np.ndarray:
+    # Floyd's way to a random subset: draw among ever more ranks, and take the last of them where one came before.
+    count, every_row = numbers.shape[1], np.arange(len(numbers))
+    ranks = np.empty(numbers.shape, dtype=np.int64)
+    drawn = np.zeros((len(numbers), int(n_free.max(initial=0))), dtype=bool)
+    for draw in range(count):
+        within = draw % n_free
+        drawn[within == 0] = False
+        last = n_free - np.minimum(n_free, count - draw + within) + within
+        rank = _below(numbers[:, draw], last + 1)
+        rank = np.where(drawn[every_row, rank], last, rank)
+        drawn[every_row, rank] = True
+        ranks[:, draw] = rank
+    return ranks
+
+
+def _free_items(pool: NegativePool, users: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     # The item of rank r among those not taken is r + k, where k counts the taken items t_i with t_i - i <= r. One
     # search serves all users: adding user * n_items keeps the lists apart.
     offsets, taken = pool.taken.offsets.numpy(), pool.taken.items.numpy().astype(np.int64)
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     gaps = taken - (np.arange(len(taken)) - offsets[owners]) + owners * pool.n_items
-    ranks = _below(numbers, (pool.n_items - np.diff(offsets)[users])[:, None])
     before = np.searchsorted(gaps, ranks + users[:, None] * pool.n_items, side="right") - offsets[users][:, None]
     free: np.ndarray = (ranks + before).astype(np.int32)
     return free

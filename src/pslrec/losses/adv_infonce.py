@@ -1,7 +1,8 @@
 """AdvInfoNCE: the softmax loss with a learnt, adversarial hardness for each negative."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 from pslrec.losses import base
 from pslrec.losses.adversary import Adversary
 from pslrec.losses.base import Phase, Setup, positive_number
+from pslrec.losses.catalog import CatalogView
 
 
 def adv_infonce_loss(
@@ -49,6 +51,8 @@ class AdvInfoNCELoss(base.Loss):
         adversarial_interval: T; the last of every T epochs trains the adversary only.
         adversarial_learning_rate: of the adversary, which ascends.
         adversarial_rounds: adversarial passes after which the original stops; the tables' form never does.
+        catalog_negatives: N in exact training: a sum over the catalogue is its mean times this, so that it
+            means what as many draws mean.
         variant: `tables`, as above; `original`, as its authors released it: inner products of Xavier-normal p
             and q, and an adversarial pass before the normal one in the epochs e with (e + 3) mod T = 0.
     """
@@ -67,6 +71,7 @@ class AdvInfoNCELoss(base.Loss):
         adversarial_interval: int = 5,
         adversarial_learning_rate: float = 5e-5,
         adversarial_rounds: int = 7,
+        catalog_negatives: int = 1000,
         variant: str = "tables",
     ) -> None:
         super().__init__()
@@ -75,6 +80,7 @@ class AdvInfoNCELoss(base.Loss):
         self.adversarial_interval = base.whole_number("adversarial_interval", adversarial_interval, minimum=2)
         self.adversarial_learning_rate = positive_number("adversarial_learning_rate", adversarial_learning_rate)
         self.adversarial_rounds = base.whole_number("adversarial_rounds", adversarial_rounds, minimum=0)
+        self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.variant = base.one_of("variant", variant, ("tables", "original"))
         self.register_module("adversary", None)
         self._phase: Phase = "model"
@@ -98,11 +104,25 @@ class AdvInfoNCELoss(base.Loss):
 
     def hardness(self, users: Tensor, negatives: Tensor) -> Tensor:
         """Logarithms of δ_j, shape (batch, negatives); with a graph in the adversary's phase only."""
+        with self._adversary_graph() as adversary:
+            hardness: Tensor = adversary(users, negatives)
+        return hardness
+
+    @contextmanager
+    def _adversary_graph(self) -> Iterator[Adversary]:
         if self.adversary is None:
             raise RuntimeError("`adv-infonce` has no adversary yet: call `build`, or pass `hardness=` to the loss")
         with torch.set_grad_enabled(torch.is_grad_enabled() and self._phase == "adversary"):
-            hardness: Tensor = self.adversary(users, negatives)
-        return hardness
+            yield self.adversary
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        with self._adversary_graph() as adversary:
+            similarities = adversary.similarities(view.users, view.item_rows).to(view.scores.dtype)
+            # log δ_j; its mean over the negatives is then 1, as that of N draws is.
+            hardness = similarities - view.log_mean(similarities).unsqueeze(1)
+        exponents = view.log_mean(hardness + view.scores / self.temperature)[view.owners]
+        constant = math.log(self.negative_weight * self.catalog_negatives)
+        return -functional.logsigmoid(view.positive_scores / self.temperature - exponents - constant)
 
     def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
         return {"hardness": self.hardness(users, negatives)}

@@ -31,9 +31,16 @@ class Adversary(nn.Module):
 
     def forward(self, users: Tensor, negatives: Tensor) -> Tensor:
         """Hardness log N + log softmax_j of the similarity, for users (batch,) and negatives (batch, N)."""
-        user_rows: Tensor = self.users[users]
-        items: Tensor = self.items
-        if self.is_cosine:
-            user_rows, items = functional.normalize(user_rows, dim=1), functional.normalize(items, dim=1)
-        similarity = self.products(user_rows, items, negatives)
+        similarity = self.products(*self._vectors(users, self.items), negatives)
         return functional.log_softmax(similarity, dim=1) + math.log(negatives.shape[1])
+
+    def similarities(self, users: Tensor, items: Tensor | None = None) -> Tensor:
+        """The similarity of users (any,) to some items, or to all, shape (any, items)."""
+        user_rows, item_rows = self._vectors(users, self.items if items is None else self.items[items])
+        return user_rows @ item_rows.T
+
+    def _vectors(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        user_rows: Tensor = self.users[users]
+        if not self.is_cosine:
+            return user_rows, items
+        return functional.normalize(user_rows, dim=1), functional.normalize(items, dim=1)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pslrec.errors import ConfigError, PslrecError
+from pslrec.losses.catalog import CatalogStep, CatalogView
 from pslrec.registry import Registry
 
 Phase = Literal["model", "adversary"]
@@ -83,6 +84,19 @@ class LogSumForm(NamedTuple):
 
     surrogate: str
     exponent: float
+    factor: float = 1.0
+
+
+class CatalogForm(NamedTuple):
+    """How a loss is computed over the whole catalogue in one fused pass.
+
+    `log-sum` is `factor * log Σ_j σ(s_j - s)^exponent`, `inside` is `factor * log Σ_j σ(exponent (s_j - s))`, and `mean` is
+    `factor * mean_j log σ(s_j - s)`.
+    """
+
+    kind: Literal["log-sum", "inside", "mean"]
+    surrogate: str
+    exponent: float = 1.0
     factor: float = 1.0
 
 
@@ -161,12 +175,24 @@ class Loss(nn.Module, ABC):
         """The tensors named in `needs` for a batch of row numbers; shapes as in `Step`."""
         return {}
 
-    def after_step(self, step: Step | None = None) -> None:
+    def after_step(self, step: Step | CatalogStep | None = None) -> None:
         """Called after each step of the optimiser."""
 
     def log_sum_form(self) -> LogSumForm | None:
         """The loss as a `LogSumForm`, if it is one; `None` lets it be computed from scores as it is written."""
         return None
+
+    def catalog_form(self) -> CatalogForm | None:
+        """The loss over the whole catalogue as a `CatalogForm`, if it is one; `None` takes `catalog_values`."""
+        form = self.log_sum_form()
+        return None if form is None else CatalogForm("log-sum", *form)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:  # noqa: ARG002
+        """The loss of each positive of a block over all its negatives, shape (pairs,); as sampling means it."""
+        raise ConfigError(
+            f"loss `{self.name}` has no `catalog_values`, so it can not be trained on the whole catalogue; "
+            "set `sampling.negatives` to a number"
+        )
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pslrec.losses.base import Loss, positive_number, register_loss, search_grid
+from pslrec.losses.catalog import CatalogView
 
 
 def bce_loss(positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0) -> Tensor:
@@ -42,6 +43,10 @@ class BCELoss(Loss):
     def __init__(self, negative_weight: float = 1.0) -> None:
         super().__init__()
         self.negative_weight = positive_number("negative_weight", negative_weight)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        negative_terms = view.mean(functional.logsigmoid(-view.scores))
+        return -functional.logsigmoid(view.positive_scores) - self.negative_weight * negative_terms[view.owners]
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return bce_loss(positives, negatives, negative_weight=self.negative_weight)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from pslrec.losses.base import Loss, differences, register_loss, search_grid
+from pslrec.losses.base import CatalogForm, Loss, differences, register_loss, search_grid
+from pslrec.losses.catalog import CatalogView
 from pslrec.losses.surrogates import SURROGATES
 
 
@@ -46,6 +47,15 @@ class BPRLoss(Loss):
         super().__init__()
         self.surrogate = surrogate
         SURROGATES[surrogate]
+
+    def catalog_form(self) -> CatalogForm:
+        return CatalogForm("mean", self.surrogate)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        if self.surrogate == "exp":
+            return view.mean(view.scores)[view.owners] - view.positive_scores
+        log_sigma = SURROGATES[self.surrogate]().log_value
+        return view.at_every_positive(lambda d, weights: (log_sigma(d) * weights).sum(dim=1) / weights.sum(dim=1))
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return bpr_loss(positives, negatives, surrogate=self.surrogate)

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pslrec.losses.base import TEMPERATURES, LogSumForm, Loss, one_of, positive_number, register_loss, search_grid
-from pslrec.losses.softmax import softmax_loss
+from pslrec.losses.base import (
+    TEMPERATURES,
+    LogSumForm,
+    Loss,
+    one_of,
+    positive_number,
+    register_loss,
+    search_grid,
+)
+from pslrec.losses.catalog import CatalogView, log_mean_by_group
+from pslrec.losses.softmax import catalog_softmax_loss, softmax_loss
 
 VARIANTS = ("tables", "original", "original-grouped")
 
@@ -99,6 +108,16 @@ class BilateralSoftmaxLoss(Loss):
         exponent = 1.0 / self.negative_temperature
         factor = self.negative_temperature / self.positive_temperature
         return LogSumForm("exp", exponent, factor) if self.variant == "tables" else None
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        temperature, factor = self.positive_temperature, self.negative_temperature / self.positive_temperature
+        if self.variant == "tables":
+            return factor * catalog_softmax_loss(view, temperature=self.negative_temperature)
+        positive_terms, exponents = view.positive_scores / temperature, view.scores / temperature
+        if self.variant == "original":
+            return factor * view.log_sum(exponents)[view.owners] - positive_terms
+        grouped = log_mean_by_group(positive_terms, view.owners, len(view.users))
+        return (factor * view.log_mean(exponents) - grouped)[view.owners]
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
         temperature = self.positive_temperature

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from pslrec.errors import ConfigError
 from pslrec.losses.base import Loss, Phase, Step, one_of, register_loss, search_grid
+from pslrec.losses.catalog import CatalogStep, CatalogView
 
 VARIANTS = ("tables", "original")
 
@@ -37,12 +38,25 @@ def llpauc_loss(
         alpha: the share of positives that counts.
         beta: the share of negatives that counts.
     """
+    negative_terms = _negative_terms(negative_scores, scalars).mean(dim=1)
+    return _positive_terms(positive_scores, scalars) / alpha + negative_terms / beta + _constants(scalars)
+
+
+def _positive_terms(scores: Tensor, scalars: LLPAUCScalars) -> Tensor:
+    a, s_p, g = scalars.positive_centre, scalars.positive_quantile, scalars.margin
+    positives = torch.sigmoid(2.0 * scores)
+    return -_hinge(-((positives - a) ** 2) + 2.0 * (1.0 + g) * positives - s_p)
+
+
+def _negative_terms(scores: Tensor, scalars: LLPAUCScalars) -> Tensor:
+    b, s_n, g = scalars.negative_centre, scalars.negative_quantile, scalars.margin
+    negatives = torch.sigmoid(2.0 * scores)
+    return _hinge((negatives - b) ** 2 + 2.0 * (1.0 + g) * negatives - s_n)
+
+
+def _constants(scalars: LLPAUCScalars) -> Tensor | float:
     a, b, s_p, s_n, g, t_a, t_b = scalars
-    positives, negatives = torch.sigmoid(2.0 * positive_scores), torch.sigmoid(2.0 * negative_scores)
-    positive_terms = _hinge(-((positives - a) ** 2) + 2.0 * (1.0 + g) * positives - s_p)
-    negative_terms = _hinge((negatives - b) ** 2 + 2.0 * (1.0 + g) * negatives - s_n).mean(dim=1)
-    constraints = t_a * (a + g) + t_b * (g + 1.0 - b) - g**2
-    return s_n - s_p - positive_terms / alpha + negative_terms / beta + constraints
+    return s_n - s_p + t_a * (a + g) + t_b * (g + 1.0 - b) - g**2
 
 
 def _hinge(values: Tensor) -> Tensor:
@@ -102,16 +116,24 @@ class LLPAUCLoss(Loss):
         ]
 
     @torch.no_grad()
-    def after_step(self, step: Step | None = None) -> None:  # noqa: ARG002
+    def after_step(self, step: Step | CatalogStep | None = None) -> None:  # noqa: ARG002
         """Clip the scalars to their ranges."""
         a, b, s_p, s_n, g = (self.scalars[name] for name in LLPAUCScalars._fields[:5])
         for scalar, low, high in ((a, 0.0, 1.0), (b, 0.0, 1.0), (s_p, -1.0, 4.0), (s_n, 0.0, 5.0)):
             scalar.clamp_(low, high)
         g.copy_(torch.minimum(torch.maximum(g, torch.maximum(-a, b - 1.0)), torch.ones_like(g)))
 
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        scalars = self._current_scalars()
+        negative_terms = view.mean(_negative_terms(view.scores, scalars))[view.owners]
+        positive_terms = _positive_terms(view.positive_scores, scalars)
+        return positive_terms / self.alpha + negative_terms / self.beta + _constants(scalars)
+
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+        return llpauc_loss(positives, negatives, self._current_scalars(), alpha=self.alpha, beta=self.beta)
+
+    def _current_scalars(self) -> LLPAUCScalars:
         scalars = LLPAUCScalars(**self.scalars)
-        if self.variant == "original":
-            multipliers = {name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]}
-            scalars = scalars._replace(**multipliers)
-        return llpauc_loss(positives, negatives, scalars, alpha=self.alpha, beta=self.beta)
+        if self.variant == "tables":
+            return scalars
+        return scalars._replace(**{name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]})

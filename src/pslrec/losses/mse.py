@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from pslrec.losses.base import Loss, positive_number, register_loss, search_grid
+from pslrec.losses.catalog import CatalogView
 
 
 def mse_loss(positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0) -> Tensor:
@@ -42,6 +43,10 @@ class MSELoss(Loss):
     def __init__(self, negative_weight: float = 1.0) -> None:
         super().__init__()
         self.negative_weight = positive_number("negative_weight", negative_weight)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        negative_terms = view.mean(view.scores**2)
+        return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms[view.owners]
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return mse_loss(positives, negatives, negative_weight=self.negative_weight)

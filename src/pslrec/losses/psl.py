@@ -1,12 +1,14 @@
 """The pairwise softmax loss: the softmax loss with another activation than exp."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from pslrec.losses.base import (
     TEMPERATURES,
+    CatalogForm,
     LogSumForm,
     Loss,
     differences,
@@ -15,6 +17,8 @@ from pslrec.losses.base import (
     register_loss,
     search_grid,
 )
+from pslrec.losses.catalog import CatalogView
+from pslrec.losses.softmax import catalog_softmax_loss
 from pslrec.losses.surrogates import SURROGATES
 
 FORMS = ("outside", "inside")
@@ -83,7 +87,23 @@ class PairwiseSoftmaxLoss(Loss):
             self.search_space = {**self.search_space, "loss.temperature": (*TEMPERATURES, 0.5, 1.0)}
 
     def log_sum_form(self) -> LogSumForm | None:
-        return LogSumForm(self.surrogate, 1.0 / self.temperature) if self.form == "outside" else None
+        # σ = exp does not care where the temperature stands.
+        is_outside = self.form == "outside" or self.surrogate == "exp"
+        return LogSumForm(self.surrogate, 1.0 / self.temperature) if is_outside else None
+
+    def catalog_form(self) -> CatalogForm:
+        kind: Literal["log-sum", "inside"] = "inside" if self.log_sum_form() is None else "log-sum"
+        return CatalogForm(kind, self.surrogate, 1.0 / self.temperature)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        if self.surrogate == "exp":
+            return catalog_softmax_loss(view, temperature=self.temperature)
+        activation = SURROGATES[self.surrogate]()
+        if self.form == "inside":
+            return view.at_every_positive(lambda d, weights: activation.log_sum(d / self.temperature, weights))
+        return view.at_every_positive(
+            lambda d, weights: torch.logsumexp(activation.log_value(d) / self.temperature + weights.log(), dim=1)
+        )
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return pairwise_softmax_loss(

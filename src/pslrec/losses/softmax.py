@@ -14,6 +14,7 @@ from pslrec.losses.base import (
     register_loss,
     search_grid,
 )
+from pslrec.losses.catalog import CatalogView
 
 
 def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperature: float) -> Tensor:
@@ -28,6 +29,11 @@ def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperatur
     tensor([0.6931])
     """
     return torch.logsumexp(differences(positive_scores, negative_scores) / temperature, dim=1)
+
+
+def catalog_softmax_loss(view: CatalogView, *, temperature: float) -> Tensor:
+    """SL of each positive of a block, shape (pairs,): one sum per user serves all its positives."""
+    return view.log_sum(view.scores / temperature)[view.owners] - view.positive_scores / temperature
 
 
 @register_loss("sl")
@@ -49,6 +55,9 @@ class SoftmaxLoss(Loss):
 
     def log_sum_form(self) -> LogSumForm:
         return LogSumForm("exp", 1.0 / self.temperature)
+
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        return catalog_softmax_loss(view, temperature=self.temperature)
 
     def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
         return softmax_loss(positives, negatives, temperature=self.temperature)

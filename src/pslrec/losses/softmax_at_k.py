@@ -1,5 +1,6 @@
 """SL@K: the softmax loss weighted by whether a positive is near its user's top K."""
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from pslrec.losses import base
 from pslrec.losses.base import Phase, Setup, Step, positive_number
+from pslrec.losses.catalog import CatalogStep, CatalogView
 from pslrec.losses.softmax import softmax_loss
 from pslrec.losses.thresholds import TopKThresholds
 
@@ -30,9 +32,18 @@ def softmax_at_k_loss(
         weight_temperature: τ_w.
         detach_weight: no gradient through the sigmoid.
     """
-    weighed = positive_scores.detach() if detach_weight else positive_scores
-    weights = torch.sigmoid((weighed - threshold) / weight_temperature)
+    weights = top_k_weights(
+        positive_scores, threshold, weight_temperature=weight_temperature, detach_weight=detach_weight
+    )
     return weights * softmax_loss(positive_scores, negative_scores, temperature=temperature)
+
+
+def top_k_weights(
+    positive_scores: Tensor, threshold: Tensor, *, weight_temperature: float, detach_weight: bool
+) -> Tensor:
+    """The weight of each positive, sigmoid((s - β) / τ_w), shape (batch,); arguments as in `softmax_at_k_loss`."""
+    weighed = positive_scores.detach() if detach_weight else positive_scores
+    return torch.sigmoid((weighed - threshold) / weight_temperature)
 
 
 @base.register_loss("sl@k")
@@ -42,14 +53,16 @@ class SoftmaxAtKLoss(base.Loss):
     The published temperatures are for plain cosines: halve both. The sum over negatives is a sum and no mean,
     as its scale counts here. β_u starts at 0; in the last of every `update_every` epochs each step sets it, for
     its users, to the K-th largest score among the training positives (lists cut at the length 90 % of users
-    stay within) and the pair's negatives. Alone, the loss takes `threshold=`, β of each pair with shape
-    (batch,), and raises without it.
+    stay within) and the pair's negatives; in exact training among all of both. Alone, the
+    loss takes `threshold=`, β of each pair with shape (batch,), and raises without it.
 
     Args:
         temperature: τ, for half cosines: the best of SL.
         weight_temperature: τ_w, for half cosines.
         k: K, which also selects the model.
         update_every: epochs from one update of β to the next.
+        catalog_negatives: N in exact training: the sum over the catalogue is its mean times this, so that it
+            means what as many draws mean.
         detach_weight: take the weight as a number. As published it is not: its gradient weakens the pull on
             the positive, so the loss may rise with the positive's score.
     """
@@ -73,6 +86,7 @@ class SoftmaxAtKLoss(base.Loss):
         k: int = 20,
         *,
         update_every: int = 5,
+        catalog_negatives: int = 1000,
         detach_weight: bool = False,
     ) -> None:
         super().__init__()
@@ -80,6 +94,7 @@ class SoftmaxAtKLoss(base.Loss):
         self.weight_temperature = positive_number("weight_temperature", weight_temperature)
         self.k = self.selection_k = base.whole_number("k", k)
         self.update_every = base.whole_number("update_every", update_every)
+        self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.detach_weight = detach_weight
         self.register_module("thresholds", None)
         self._updates = False
@@ -91,11 +106,23 @@ class SoftmaxAtKLoss(base.Loss):
         self._updates = (epoch + 1) % self.update_every == 0
 
     def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        return {"threshold": self._thresholds_of(users)}
+
+    def _thresholds_of(self, users: Tensor) -> Tensor:
         if self.thresholds is None:
             raise RuntimeError("`sl@k` has no thresholds yet: call `build`, or pass `threshold=` to the loss")
-        return {"threshold": self.thresholds(users)}
+        thresholds: Tensor = self.thresholds(users)
+        return thresholds
 
-    def after_step(self, step: Step | None = None) -> None:
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        scores, thresholds = view.positive_scores, self._thresholds_of(view.users)[view.owners]
+        log_sums = math.log(self.catalog_negatives) + view.log_mean(view.scores / self.temperature)[view.owners]
+        weights = top_k_weights(
+            scores, thresholds, weight_temperature=self.weight_temperature, detach_weight=self.detach_weight
+        )
+        return weights * (log_sums - scores / self.temperature)
+
+    def after_step(self, step: Step | CatalogStep | None = None) -> None:
         if self._updates and self.thresholds is not None:
             if step is None:
                 raise ValueError("`step` must be given in an epoch that updates the thresholds")

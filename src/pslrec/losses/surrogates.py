@@ -47,9 +47,12 @@ class Surrogate(ABC):
         power = torch.exp(self.log_value(difference) * (1.0 / temperature - 1.0))
         return self.derivative(difference) * power / temperature
 
-    def log_sum(self, differences: Tensor) -> Tensor:
-        """Logarithm of Σ_j σ(x_j) over the last axis, for any real x: the inside form."""
-        return torch.logsumexp(self.log_value(differences), dim=-1)
+    def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Logarithm of Σ_j w_j σ(x_j) over the last axis, for any real x: the inside form; weights are 1 if not given."""
+        logarithms = self.log_value(differences)
+        if weights is not None:
+            logarithms = logarithms + weights.log()
+        return torch.logsumexp(logarithms, dim=-1)
 
 
 @SURROGATES.register("exp")
@@ -93,8 +96,9 @@ class Atan(Surrogate):
     def derivative(self, difference: Tensor) -> Tensor:
         return 1.0 / (1.0 + difference**2)
 
-    def log_sum(self, differences: Tensor) -> Tensor:
-        total = self.value(differences).sum(dim=-1)
+    def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
+        values = self.value(differences)
+        total = (values if weights is None else weights * values).sum(dim=-1)
         if not bool((total > 0.0).all()):
             raise DivergenceError(
                 f"surrogate `atan` in the inside form sums to {total.min().item():.4g}, which has no logarithm; "
@@ -149,8 +153,10 @@ class ExpExp(Surrogate):
     def derivative(self, difference: Tensor) -> Tensor:
         return torch.exp(difference + torch.exp(difference))
 
-    def log_sum(self, differences: Tensor) -> Tensor:
-        total = super().log_sum(differences)
+    def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
+        if weights is not None:
+            differences = torch.where(weights > 0, differences, 0.0)
+        total = super().log_sum(differences, weights)
         if not bool(torch.isfinite(total).all()):
             raise DivergenceError(
                 f"surrogate `exp-exp` in the inside form overflows {differences.dtype} at a scaled difference of "

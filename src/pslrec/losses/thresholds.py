@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pslrec.losses.base import Setup, Step
+from pslrec.losses.catalog import CatalogStep
 
 
 class TopKThresholds(nn.Module):
@@ -30,8 +31,12 @@ class TopKThresholds(nn.Module):
         return self.values[users]
 
     @torch.no_grad()
-    def update(self, step: Step) -> None:
+    def update(self, step: Step | CatalogStep) -> None:
         """Look again for the users of a batch, by the current model; of a repeated user the last pair counts."""
+        if isinstance(step, CatalogStep):
+            scores = step.scores()
+            self.values[step.users] = top_k_threshold(scores, scores[:, :0], k=self.k).to(self.values.dtype)
+            return
         items = self.history[step.users]
         positive_scores = step.score(step.users, items.clamp(min=0)).masked_fill(items < 0, -float("inf"))
         found = top_k_threshold(positive_scores, step.score(step.users, step.negatives), k=self.k)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pslrec.data.interactions import Interactions
 from pslrec.errors import ConfigError
-from pslrec.kernels.catalog import CatalogBlock
+from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.negatives import NegativePool
 from pslrec.sampling.rows import item_rows
 from pslrec.seeding import generator
@@ -17,11 +18,14 @@ from pslrec.seeding import generator
 class UserBlocks:
     """The users in random order, cut into blocks of about the same number of positives.
 
-    Every item that a user has not taken is a negative: nothing is drawn. The order depends on seed and epoch alone.
+    Every item that a user has not taken is a negative: nothing is drawn, unless `n_shared` says so. Order and draws depend on
+    seed and epoch alone.
 
     Args:
         train: the positives.
         batch_pairs: positives per block; a user's are never divided, so a block may hold more or fewer.
+        n_shared: draw so many items for each block, without replacement, and take its users' negatives from them; all
+            items if not given or if there are no more.
         include_positives: count the user's own positives among its negatives, as the printed formula does.
         false_negatives: pairs that weigh as negatives all the same, for the noise setting.
         noise: the weight of all of them together; that of the other negatives is 1 - noise.
@@ -33,6 +37,7 @@ class UserBlocks:
         train: Interactions,
         *,
         batch_pairs: int = 1024,
+        n_shared: int | None = None,
         include_positives: bool = False,
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
@@ -42,7 +47,10 @@ class UserBlocks:
             raise ConfigError(f"`batch_pairs` must be at least 1, got {batch_pairs}")
         if not 0 <= noise < 1:
             raise ConfigError(f"`noise.probability` must be below 1 in exact training, got {noise}")
+        if n_shared is not None and n_shared < 1:
+            raise ConfigError(f'`negatives` = "shared:N" needs an N of at least 1, got {n_shared}')
         self.seed, self.batch_pairs = seed, batch_pairs
+        self.n_shared = None if n_shared is None or n_shared >= train.n_items else n_shared
         self._positives = item_rows(train)
         parts = ([] if include_positives else [train]) + ([] if false_negatives is None else [false_negatives])
         self._pool = NegativePool(
@@ -67,7 +75,8 @@ class UserBlocks:
     def n_candidates(self) -> int:
         """Scores of a step, about."""
         users_per_block = math.ceil(np.count_nonzero(self._counts) / len(self))
-        return users_per_block * self._pool.n_items
+        n_items = self._pool.n_items
+        return users_per_block * (n_items if self.n_shared is None else min(n_items, self.n_shared + self.batch_pairs))
 
     @property
     def n_pairs(self) -> int:
@@ -81,6 +90,21 @@ class UserBlocks:
         before = np.cumsum(self._counts[users]) - self._counts[users]
         block_of = before * len(self) // self.n_pairs
         cuts = np.flatnonzero(np.diff(block_of)) + 1
-        for block in np.split(users, cuts)[first_batch:]:
+        blocks = np.split(users, cuts)
+        for number in range(first_batch, len(blocks)):
             # Ascending rows lie closer together in memory.
-            yield CatalogBlock(torch.from_numpy(np.sort(block)), self._positives, self._pool)
+            rows = torch.from_numpy(np.sort(blocks[number]))
+            yield CatalogBlock(rows, self._positives, self._pool, self._draw(epoch, number, rows))
+
+    def _draw(self, epoch: int, number: int, users: Tensor) -> Tensor | None:
+        if self.n_shared is None:
+            return None
+        random = generator(self.seed, "shared negatives", epoch, number)
+        drawn = random.choice(self._pool.n_items, self.n_shared, replace=False)
+        n_taken = self._pool.taken.lengths()[users]
+        for user in users[n_taken >= self.n_shared].tolist():
+            # Only such a user may have taken all that was drawn; it gets one of its negatives all the same.
+            taken = self._pool.taken.items[self._pool.taken.offsets[user] : self._pool.taken.offsets[user + 1]].numpy()
+            if np.isin(drawn, taken).all():
+                drawn = np.append(drawn, random.choice(np.setdiff1d(np.arange(self._pool.n_items), taken)))
+        return torch.from_numpy(np.sort(drawn).astype(np.int64))

@@ -44,10 +44,11 @@ class PairBatches:
 
     Args:
         train: the positives.
-        n_negatives: how many per positive, drawn with replacement.
+        n_negatives: how many per positive.
         batch_pairs: pairs per batch; the last batch of an epoch holds what is left.
         false_negatives: pairs that are drawn as negatives all the same, for the noise setting.
         noise: the probability of such a draw.
+        replacement: whether an item may come twice among the negatives of a pair.
         seed: of order and negatives.
     """
 
@@ -59,6 +60,7 @@ class PairBatches:
         batch_pairs: int = 1024,
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
+        replacement: bool = True,
         seed: int = 0,
     ) -> None:
         if n_negatives < 1 or batch_pairs < 1:
@@ -79,6 +81,7 @@ class PairBatches:
             n_items=train.n_items,
             false_negatives=None if false_negatives is None else item_rows(false_negatives),
             noise=noise,
+            replacement=replacement,
         )
         full = torch.nonzero(self.pool.taken.lengths() >= train.n_items).flatten()
         if len(full):

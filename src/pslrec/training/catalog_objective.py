@@ -6,9 +6,10 @@ from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
-from pslrec.kernels.catalog import CatalogBlock, catalog_log_sum, catalog_log_sum_plainly, takes
-from pslrec.losses import SURROGATES, Loss
-from pslrec.losses.base import Step
+from pslrec.kernels.catalog import RowOperation, catalog_row_values, takes
+from pslrec.kernels.catalog_block import CatalogBlock
+from pslrec.losses import Loss
+from pslrec.losses.catalog import CatalogStep, CatalogView
 from pslrec.training.objective import SCALES, scored_tables
 
 
@@ -16,13 +17,15 @@ class CatalogObjective:
     """The mean loss of a block of users with all their positives."""
 
     def __init__(self, backbone: Backbone, loss: Loss) -> None:
-        form = loss.log_sum_form()
-        if form is None:
+        form = loss.catalog_form()
+        if form is None and type(loss).catalog_values is Loss.catalog_values:
             raise ConfigError(
-                f"loss `{loss.name}` ({loss.extra_repr()}) can not be trained on the whole catalogue yet; "
-                'set `sampling.negatives` to a number instead of "catalog"'
+                f"loss `{loss.name}` can not be trained on the whole catalogue: it defines no `catalog_values`; "
+                "set `sampling.negatives` to a number"
             )
-        self.backbone, self.loss, self.form = backbone, loss, form
+        self.backbone, self.loss = backbone, loss
+        self._operation = None if form is None else RowOperation(form.kind, form.surrogate, form.exponent)
+        self._factor = 1.0 if form is None else form.factor
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
@@ -41,15 +44,53 @@ class CatalogObjective:
             items: vectors of all items, likewise.
             block: whose vectors these are.
         """
-        form, scale = self.form, SCALES[self.loss.similarity]
-        if takes(users, form.surrogate):
-            options = {"surrogate": form.surrogate, "exponent": form.exponent, "scale": scale}
-            values = catalog_log_sum(users, items, block, **options)  # type: ignore[arg-type]
-        else:
-            log_sigma = SURROGATES[form.surrogate]().log_value
-            values = catalog_log_sum_plainly(torch.mm(users, items.T) * scale, block, log_sigma, form.exponent)
-        return form.factor * values.sum().to(users.dtype) / block.n_pairs
+        if self._operation is None or not takes(users, self._operation):
+            return self.loss.catalog_values(self.view(users, items, block)).mean()
+        return self._compiled(users, items, block, self._operation)
 
-    def step_of(self, batch: CatalogBlock) -> Step | None:  # noqa: ARG002
-        """Losses of this form keep nothing that a step would change."""
-        return None
+    def _compiled(self, users: Tensor, items: Tensor, block: CatalogBlock, operation: RowOperation) -> Tensor:
+        scale, constant = SCALES[self.loss.similarity], 0.0
+        if block.drawn is None:
+            values = catalog_row_values(users, items, block, operation, scale=scale)
+        else:
+            reduced = block.reduced()
+            rows = items.index_select(0, reduced.columns)
+            values = catalog_row_values(users, rows, reduced.block, operation, scale=scale)
+            if operation.kind != "mean":
+                # A sum over the part stands for one over the whole.
+                constant = float((reduced.shares.log() * reduced.block.positives.lengths()).sum())
+        return self._factor * (values.sum() + constant).to(users.dtype) / block.n_pairs
+
+    def view(self, users: Tensor, items: Tensor, block: CatalogBlock) -> CatalogView:
+        """The block as a loss sees it; arguments as in `ranking_loss`."""
+        device, dtype, part, columns = users.device, users.dtype, block, None
+        weights_factor = None
+        if block.drawn is not None:
+            reduced = block.reduced()
+            part, columns = reduced.block, reduced.columns.to(device)
+            weights_factor = reduced.shares.to(device, dtype).unsqueeze(1)
+            items = items.index_select(0, columns)
+        weights = part.weights(dtype).to(device)
+        owners, pair_items = part.pairs()
+        return CatalogView(
+            scores=torch.mm(users * SCALES[self.loss.similarity], items.T),
+            weights=weights if weights_factor is None else weights * weights_factor,
+            users=block.users.to(device),
+            owners=owners.to(device),
+            items=pair_items.to(device),
+            item_rows=columns,
+        )
+
+    def step_of(self, batch: CatalogBlock) -> CatalogStep:
+        """The block as a loss sees it after the step."""
+        return CatalogStep(batch.users, lambda: self._current_scores(batch))
+
+    @torch.no_grad()
+    def _current_scores(self, batch: CatalogBlock) -> Tensor:
+        representations = self.backbone()
+        batch_users = representations.users[batch.users]
+        vectors, table, _ = scored_tables(representations._replace(users=batch_users), self.loss.similarity)
+        view = self.view(vectors, table, batch)
+        is_candidate = view.weights > 0
+        is_candidate[view.owners, view.items] = True
+        return view.scores.masked_fill(~is_candidate, -float("inf"))

@@ -92,6 +92,14 @@ def test_fewer_negatives_are_the_first_of_more() -> None:
     assert all(many[pair][:3] == negatives for pair, negatives in few.items())
 
 
+def test_negatives_without_replacement_are_all_different() -> None:
+    log = random_log()
+    found = pairs_and_negatives(PairBatches(log, n_negatives=20, replacement=False))
+    assert all(len(set(items)) == 20 for items in found.values())
+    repeated = pairs_and_negatives(PairBatches(log, n_negatives=20))
+    assert any(len(set(items)) < 20 for items in repeated.values())
+
+
 def test_epoch_and_seed_change_order_and_negatives() -> None:
     train = random_log()
     batches = PairBatches(train, n_negatives=5, seed=1)

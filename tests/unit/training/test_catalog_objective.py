@@ -6,8 +6,7 @@ import torch
 from pslrec.backbones import BACKBONES
 from pslrec.data.synthetic import planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.kernels import catalog
-from pslrec.losses import LOSSES
+from pslrec.losses import LOSSES, BPRLoss, Loss
 from pslrec.sampling import UserBlocks
 from pslrec.training.catalog_objective import CatalogObjective
 
@@ -54,20 +53,12 @@ def test_value_is_the_mean_loss_over_all_negatives(train):
     assert float(value.detach()) == pytest.approx(float(torch.stack(each).mean()), rel=1e-5)
 
 
-@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {*EXACT, "psl"}))
-def test_losses_of_another_form_are_refused(train, loss):
-    with pytest.raises(ConfigError, match="can not be trained on the whole catalogue yet"):
-        CatalogObjective(BACKBONES["mf"](train, dimension=8), LOSSES[loss]())
+def test_loss_without_a_form_for_the_catalogue_is_refused(train):
+    class Unfinished(BPRLoss):
+        catalog_values = Loss.catalog_values
 
+        def catalog_form(self):
+            return None
 
-def test_inside_form_is_refused(train):
-    with pytest.raises(ConfigError, match="inside"):
-        CatalogObjective(BACKBONES["mf"](train, dimension=8), LOSSES["psl"](form="inside"))
-
-
-def test_twin_works_a_piece_at_a_time(train, monkeypatch):
-    block = next(UserBlocks(train, batch_pairs=300).epoch(0))
-    scores = torch.rand(len(block.users), train.n_items, dtype=torch.float64) - 0.5
-    whole = catalog.catalog_log_sum_plainly(scores, block, torch.nn.functional.softplus, 3.0)
-    monkeypatch.setattr(catalog, "LARGEST_PIECE", 500)
-    torch.testing.assert_close(catalog.catalog_log_sum_plainly(scores, block, torch.nn.functional.softplus, 3.0), whole)
+    with pytest.raises(ConfigError, match="it defines no `catalog_values`"):
+        CatalogObjective(BACKBONES["mf"](train, dimension=8), Unfinished())
