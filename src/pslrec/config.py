@@ -1,6 +1,7 @@
 """What a run is made of: one typed section per stage, strict TOML in and out."""
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError, create_model
+from pydantic_core import PydanticCustomError
 
 from pslrec.backbones import BACKBONES
 from pslrec.data.splits import SPLITS
@@ -86,16 +88,34 @@ class NoiseSection(Section):
     seed: int = Field(0, description="of the draw")
 
 
+def _checked_negatives(value: object) -> object:
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    is_name = isinstance(value, str) and (value == "catalog" or re.fullmatch(r"shared:[1-9][0-9]*", value))
+    if value is None or is_number or is_name:
+        return value
+    raise PydanticCustomError(
+        "negatives", "Input should be a number above 0, 'catalog', or 'shared:N' with a number N such as 8192"
+    )
+
+
 class SamplingSection(Section):
     """Batches, and where negatives come from."""
 
-    negatives: PositiveInt | Literal["catalog"] | None = Field(
-        None, description='per positive, or "catalog" for all there are; the loss\'s own number if not given'
+    negatives: Annotated[int | str | None, BeforeValidator(_checked_negatives)] = Field(
+        None,
+        description='per positive, "catalog" for all there are, or "shared:8192" for so many per block of users; '
+        "the loss's own number if not given",
     )
     batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step, about so many with the catalogue")
     replacement: bool = Field(True, description="whether an item may be drawn twice for a positive")
     include_positives: bool = Field(False, description="with the catalogue: a user's positives are negatives as well")
     noise: NoiseSection = NoiseSection()
+
+    @property
+    def n_shared(self) -> int | None:
+        """The 8192 of "shared:8192"; `None` where negatives come from elsewhere."""
+        is_shared = isinstance(self.negatives, str) and self.negatives.startswith("shared:")
+        return int(str(self.negatives).removeprefix("shared:")) if is_shared else None
 
 
 class TrainingSection(Section):

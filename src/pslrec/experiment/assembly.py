@@ -41,19 +41,20 @@ def _products(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor
 
 
 def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBlocks:
-    """The batches of a run: pairs with sampled negatives, or blocks of users with the whole catalogue."""
+    """The batches of a run: pairs with sampled negatives, or blocks of users with the catalogue or a part of it."""
     sampling = config.sampling
-    if sampling.negatives == "catalog":
+    if isinstance(sampling.negatives, str):
         return UserBlocks(
             data.train,
             batch_pairs=sampling.batch_pairs,
+            n_shared=sampling.n_shared,
             include_positives=sampling.include_positives,
             false_negatives=data.false_negatives,
             noise=sampling.noise.probability,
             seed=config.training.seed,
         )
     if sampling.include_positives:
-        raise ConfigError('`sampling.include_positives` needs `sampling.negatives` = "catalog"')
+        raise ConfigError('`sampling.include_positives` needs `sampling.negatives` = "catalog" or "shared:N"')
     return PairBatches(
         data.train,
         n_negatives=sampling.negatives or LOSSES[config.loss.name].default_negatives,
