@@ -1,0 +1,259 @@
+"""The report of a reproduction: published numbers, ours, and the difference, from the tidy tables of results."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pslrec.artifacts import ArtifactError
+from pslrec.reporting.axes import Axis
+from pslrec.reporting.charts import bar_chart
+from pslrec.reporting.document import (
+    Block,
+    Cell,
+    Chart,
+    Charts,
+    Document,
+    Fold,
+    Section,
+    Table,
+    Text,
+    Tile,
+    Tiles,
+    number,
+    percent,
+    words,
+)
+from pslrec.reporting.noise import mean_curve, noise_chart
+from pslrec.reporting.results import (
+    HYPER,
+    METRICS,
+    NAMED,
+    NEEDED,
+    TITLES,
+    Result,
+    Row,
+    number_in,
+    read_results,
+    results_of,
+)
+from pslrec.reporting.runs import write_report
+from pslrec.reporting.surrogates import surrogate_section
+
+CLOSE = 0.02
+ORDER = ("iid", "ood", "noise", "softplus", "forms")
+TABLE_TITLES = {
+    "iid": "IID (Table 1)",
+    "ood": "Popularity shift (Table 2)",
+    "noise": "Noise (Figures 2 and C.1-C.8)",
+    "softplus": "Softplus (C.2)",
+    "forms": "Inside and outside temperature",
+}
+# A table longer than this is shown in part; the CSV file has all of it.
+MOST_ROWS = 300
+
+
+def reproduction_report(results_directory: Path, out: Path, *, title: str = "Reproduction") -> Path:
+    """Write the report of a reproduction.
+
+    Args:
+        results_directory: holds a CSV file per table, a row per run.
+        out: the HTML file; an older one is replaced.
+        title: of the page.
+    """
+    files = sorted(results_directory.glob("*.csv"))
+    if not files:
+        raise ArtifactError(f"`results_directory` must hold CSV files of results, found none in {results_directory}")
+    return write_report(reproduction_document({file.stem: read_results(file) for file in files}, title), out)
+
+
+def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Reproduction") -> Document:
+    """The report before it is rendered.
+
+    Args:
+        tables: rows of each table, by name; a table without the columns of results is shown as it stands.
+        title: of the page.
+    """
+    known = {name: rows for name, rows in tables.items() if rows and all(column in rows[0] for column in NEEDED)}
+    names = sorted(known, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    results = {name: results_of(known[name]) for name in names}
+    sections = [Section("Summary", _summary(known, results))]
+    for name in names:
+        blocks: list[Block] = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
+        sections.append(Section(TABLE_TITLES.get(name, name), blocks))
+    sections += [
+        Section(name, [_plain_table(name, rows)]) for name, rows in tables.items() if name not in known and rows
+    ]
+    sections.append(surrogate_section())
+    n_runs = sum(len(rows) for rows in known.values())
+    return Document(title, f"{n_runs} runs beside the published numbers", sections)
+
+
+def _summary(known: Mapping[str, Sequence[Row]], results: Mapping[str, Sequence[Result]]) -> list[Block]:
+    if not known:
+        return [Text("No table holds runs with the columns of results.", "warning")]
+    every = [result for found in results.values() for result in found]
+    differences = [d for result in every if (d := result.difference("ndcg20")) is not None]
+    rows = [row for found in known.values() for row in found]
+    tiles = [Tile("Runs", f"{len(rows):,}", f"{len(every)} cells")]
+    if differences:
+        close = sum(abs(d) <= CLOSE for d in differences)
+        tiles.append(
+            Tile(f"Within {CLOSE:.0%} of NDCG@20", f"{close} of {len(differences)}", "cells with a published value")
+        )
+        tiles.append(Tile("Median difference", f"{100 * statistics.median(differences):+.1f} %", "of NDCG@20"))
+    seconds = [value for row in rows if (value := number_in(row.get("seconds"))) is not None]
+    if seconds:
+        tiles.append(Tile("Training", f"{sum(seconds) / 3600:.1f} h", "all runs together"))
+    commits = sorted({row.get("commit", "") for row in rows} - {""})
+    blocks: list[Block] = [Tiles(tiles)]
+    if commits:
+        blocks.append(
+            Text(f"Made at {'commit' if len(commits) == 1 else 'commits'} {', '.join(commits[:12])}.", "note")
+        )
+    on_test = sum(row.get("selected_on_test", "").lower() == "true" for row in rows)
+    if on_test:
+        blocks.append(
+            Text(
+                f"In {on_test} of the runs the epoch was chosen on the test part, as in the paper where there is no validation.",
+                "note",
+            )
+        )
+    return blocks
+
+
+def _table_blocks(results: Sequence[Result]) -> list[Block]:
+    columns = [name for name in NAMED if name in NAMED[:3] or len({result.key[name] for result in results}) > 1]
+    places = [tuple(result.key[name] for name in NAMED) for result in results]
+    if len(set(places)) < len(places):
+        columns += [name for name in HYPER if len({result.key[name] for result in results}) > 1]
+    heads = [part for m in METRICS for part in (TITLES[m], "published", "difference")]
+    rows = [
+        [
+            *(words(result.key[name]) for name in columns),
+            number(float(len(result.ours["ndcg20"])), ".0f"),
+            *_result_cells(result),
+            _noise_cell(result),
+        ]
+        for result in results
+    ]
+    same = [f"{name} {results[0].key[name]}" for name in NAMED if name not in columns and results[0].key[name]]
+    caption = "Ours (mean over seeds ± standard deviation), published, and the relative difference"
+    table = Table(
+        caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside seed noise"], rows
+    )
+    bars = [
+        (_cell_name(result, columns), 100 * d) for result in results if (d := result.difference("ndcg20")) is not None
+    ]
+    blocks: list[Block] = [table, *_improvement_blocks(results)]
+    if 0 < len(bars) <= 40:
+        says = "Relative difference of our mean to the published NDCG@20, in percent."
+        blocks.append(
+            Charts(
+                [bar_chart("Ours against published, NDCG@20", says, bars, axis=Axis("difference in %"), pattern="+.1f")]
+            )
+        )
+    return blocks
+
+
+def _cell_name(result: Result, columns: Sequence[str]) -> str:
+    return " · ".join(result.key[name] for name in columns if result.key[name])
+
+
+def _result_cells(result: Result) -> list[Cell]:
+    cells = []
+    for metric in METRICS:
+        mean, deviation = result.mean(metric), result.deviation(metric)
+        ours = number(mean)
+        if mean is not None and deviation is not None:
+            ours = Cell(f"{mean:.4f} ± {deviation:.4f}", mean)
+        cells += [ours, number(result.published.get(metric)), percent(result.difference(metric))]
+    return cells
+
+
+def _noise_cell(result: Result) -> Cell:
+    inside = [result.is_inside_noise(metric) for metric in METRICS]
+    if None in inside:
+        return words("fewer than 3 seeds" if result.published else None, "muted")
+    return words("yes" if all(inside) else "no" if not any(inside) else f"{TITLES[METRICS[inside.index(True)]]} only")
+
+
+def _improvement_blocks(results: Sequence[Result]) -> list[Block]:
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        # Hyper-parameters are each loss's own.
+        key = tuple(result.key[name] for name in NAMED if name not in ("loss", "form"))
+        groups.setdefault(key, []).append(result)
+    rows = []
+    names = [name for name in NAMED if name not in ("loss", "form")]
+    shown = [name for name in names if name in NAMED[:2] or len({key[names.index(name)] for key in groups}) > 1]
+    for key, members in groups.items():
+        gains = {m: (_gain(members, m, is_published=False), _gain(members, m, is_published=True)) for m in METRICS}
+        if any(ours is not None for ours, _ in gains.values()):
+            cells = [percent(gain) for metric in METRICS for gain in gains[metric]]
+            rows.append([*(words(key[names.index(name)]) for name in shown), *cells])
+    heads = [part for m in METRICS for part in (f"{TITLES[m]}, ours", "published")]
+    return [Table("What the best PSL gains over SL (Imp.%)", [*shown, *heads], rows)] if rows else []
+
+
+def _gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
+    def value(result: Result) -> float | None:
+        return result.published.get(metric) if is_published else result.mean(metric)
+
+    base = [v for result in members if result.key["loss"].lower() == "sl" and (v := value(result))]
+    ours = [v for result in members if result.key["loss"].lower().startswith("psl") and (v := value(result))]
+    return max(ours) / max(base) - 1 if base and ours else None
+
+
+def _noise_blocks(rows: Sequence[Row]) -> list[Block]:
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if number_in(row.get("noise")):
+            key = tuple(row.get(name) or "" for name in ("backbone", "dataset", "setting", "mode", "protocol"))
+            groups.setdefault(key, []).append(row)
+    blocks: list[Block] = []
+    for key, members in groups.items():
+        for metric in METRICS:
+            charts = _noise_pair(
+                f"{key[0]} on {key[1]}, {', '.join(part for part in key[2:] if part)}", members, metric
+            )
+            blocks += [Charts(charts)] if charts else []
+    return blocks
+
+
+def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
+    found: dict[str, dict[str, dict[float, list[float]]]] = {"ours": {}, "published": {}}
+    for row in rows:
+        p = number_in(row.get("noise")) or 0.0
+        for source, curves in found.items():
+            value = number_in(row.get(f"{source}_{metric}"))
+            if value is not None:
+                curves.setdefault(row["loss"], {}).setdefault(p, []).append(value)
+    losses = sorted({row["loss"] for row in rows}, key=str.lower)
+    curves_of = {
+        source: {loss: mean_curve(points) for loss, points in curves.items()} for source, curves in found.items()
+    }
+    values = [v for curves in curves_of.values() for curve in curves.values() for _, v in curve]
+    return [
+        noise_chart(
+            f"{title}: {source}", curves, metric=TITLES[metric], losses=losses, limits=(min(values), max(values))
+        )
+        for source, curves in curves_of.items()
+        if any(len(curve) > 1 for curve in curves.values())
+    ]
+
+
+def _runs_fold(rows: Sequence[Row]) -> Block:
+    return Fold(f"Every run ({len(rows)})", [_plain_table("A row per run", rows)])
+
+
+def _plain_table(caption: str, rows: Sequence[Row]) -> Table:
+    columns = list(rows[0])
+    if len(rows) > MOST_ROWS:
+        caption += f"; the first {MOST_ROWS} of {len(rows)}"
+    cells = [[_plain_cell(row.get(name, "")) for name in columns] for row in rows[:MOST_ROWS]]
+    return Table(caption, columns, cells)
+
+
+def _plain_cell(text: str) -> Cell:
+    value = number_in(text)
+    return words(text) if value is None else Cell(text, value)
