@@ -33,6 +33,18 @@ class Representations(NamedTuple):
     contrast_items: Tensor | None = None
 
 
+class NewUsers(NamedTuple):
+    """How a backbone represents a user that has a history, but no row: `sum of the items' messages / sqrt(items) + share * row`.
+
+    Args:
+        messages: what an item sends to a new user that has it, shape (n_items, dimension); `None` if nothing.
+        share: of a row that is trained for the user as those of the table were; 0 if its history says it all.
+    """
+
+    messages: Tensor | None = None
+    share: float = 1.0
+
+
 class Backbone(nn.Module, ABC):
     """Base of all backbones: `backbone(noise)` gives the representations, to be scored by whatever the loss asks for.
 
@@ -89,6 +101,10 @@ class Backbone(nn.Module, ABC):
             items: row number of its item, shape (batch,).
         """
         return None
+
+    def new_users(self) -> NewUsers:
+        """How users who were not there in training are represented, with everything trained left as it is."""
+        return NewUsers()
 
     def options(self) -> dict[str, Any]:
         """The settings that construct this backbone again, beside the data and the seed."""

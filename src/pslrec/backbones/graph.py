@@ -1,6 +1,7 @@
 """The bipartite graph of the training pairs, and the step that sends representations along its edges."""
 
 import numpy as np
+import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
@@ -41,6 +42,7 @@ class Graph(nn.Module):
     def __init__(self, train: Interactions) -> None:
         super().__init__()
         self.shape = (train.n_users, train.n_items)
+        self.item_offsets: Tensor
         to_items = normalized_matrix(train)
         for direction, matrix in (("user", to_items), ("item", to_items.transposed())):
             for part in ("offsets", "columns", "values"):
@@ -49,6 +51,25 @@ class Graph(nn.Module):
     def _rows(self, direction: str, n_columns: int) -> CompressedRows:
         offsets, columns, values = (getattr(self, f"{direction}_{part}") for part in ("offsets", "columns", "values"))
         return CompressedRows(offsets, columns, values, n_columns)
+
+    @torch.no_grad()
+    def messages(self, users: Tensor, items: Tensor, *, layers: int) -> Tensor:
+        """What items send to a user who joins the graph, over all layers together, shape (n_items, dimension).
+
+        Layers 0 to `layers - 1` of each item add up, over the root of its degree with the new edge counted; that the new edge
+        changes the layers themselves is left out.
+
+        Args:
+            users: the table of users, layer 0.
+            items: the table of items, layer 0.
+            layers: how far a representation looks.
+        """
+        total = items
+        for _ in range(layers - 1):
+            users, items = self.propagate(users, items)
+            total = total + items
+        degrees = self.item_offsets[1:] - self.item_offsets[:-1]
+        return total / (degrees + 1).sqrt().unsqueeze(1).to(total.dtype)
 
     def propagate(
         self, users: Tensor, items: Tensor, *, plus: tuple[Tensor, Tensor] | None = None

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pslrec.backbones.base import Backbone, Representations, SearchSpace, register_backbone, whole_number
+from pslrec.backbones.base import Backbone, NewUsers, Representations, SearchSpace, register_backbone, whole_number
 from pslrec.backbones.graph import Graph
 from pslrec.data.interactions import Interactions
 
@@ -50,3 +50,8 @@ class LightGCN(Backbone):
         for _ in range(self.layers):
             users, items = self.graph.propagate(users, items, plus=tables)
         return Representations(users / (self.layers + 1), items / (self.layers + 1))
+
+    def new_users(self) -> NewUsers:
+        """A new user's layers 1 to L come from its items; layer 0 is a row of its own."""
+        messages = self.graph.messages(self.user_table, self.item_table, layers=self.layers)
+        return NewUsers(messages / (self.layers + 1), share=1 / (self.layers + 1))

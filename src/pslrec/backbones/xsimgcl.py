@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.backbones.base import Backbone, Representations, SearchSpace, finite_number, register_backbone, whole_number
+from pslrec.backbones.base import (
+    Backbone,
+    NewUsers,
+    Representations,
+    SearchSpace,
+    finite_number,
+    register_backbone,
+    whole_number,
+)
 from pslrec.backbones.graph import Graph
 from pslrec.data.interactions import Interactions
 
@@ -75,6 +83,11 @@ class XSimGCL(Backbone):
         mean_users, mean_items = (_mean(tables) for tables in zip(*layers, strict=True))
         contrast_users, contrast_items = layers[self.contrast_layer - 1]
         return Representations(mean_users, mean_items, contrast_users, contrast_items)
+
+    def new_users(self) -> NewUsers:
+        """Layers 1 to L of a new user come from its items, and layer 0 is not in the mean."""
+        messages = self.graph.messages(self.user_table, self.item_table, layers=self.layers)
+        return NewUsers(messages / self.layers, share=0.0)
 
     def auxiliary_loss(self, representations: Representations, users: Tensor, items: Tensor) -> Tensor | None:
         """`contrast_weight` times the InfoNCE of the users plus that of the items."""
