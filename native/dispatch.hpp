@@ -27,12 +27,29 @@ struct CatalogRow {
     const double* cosines;      // cos(pi t / 256), t = 0 .. 511
 };
 
+// One step of Adam, its two bias corrections worked into `rate` and `shrink`.
+struct AdamStep {
+    float rate, shrink, first_keep, first_take, second_keep, second_take, epsilon, decay;  // take = 1 - keep, before rounding
+};
+
+// Steps that a row missed while no gradient reached it.
+struct MissedSteps {
+    const float* rates;    // of each step that is still felt, times how far the first moment had shrunk by then
+    const float* shrinks;  // what the root of the second moment had shrunk to
+    std::int64_t n_felt;
+    float first_factor, second_factor;  // what all steps leave of the moments
+};
+
 #define PSLREC_DECLARE_ROWS                                                                                              \
     void scores(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);             \
     void weighted_sum(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);       \
     void skip_taken(std::int32_t*, std::int32_t*, std::int64_t, const std::int32_t*, std::int64_t);                      \
     float log_sum(int, float*, std::int64_t, float);                                                                     \
-    double catalog_row(int, const CatalogRow&);
+    double catalog_row(int, const CatalogRow&);                                                                          \
+    void adam_catch_up(float*, float*, float*, std::int64_t, const MissedSteps&, float);                                 \
+    void adam_step(float*, float*, float*, const float*, std::int64_t, const AdamStep&);                                 \
+    void through_normalization(const float*, float*, std::int64_t);                                                      \
+    void normalized(const float*, std::int64_t, float*);
 
 namespace portable {
 PSLREC_DECLARE_ROWS
@@ -49,9 +66,18 @@ struct Rows {
     decltype(&portable::skip_taken) skip_taken;
     decltype(&portable::log_sum) log_sum;
     decltype(&portable::catalog_row) catalog_row;
+    decltype(&portable::adam_catch_up) adam_catch_up;
+    decltype(&portable::adam_step) adam_step;
+    decltype(&portable::through_normalization) through_normalization;
+    decltype(&portable::normalized) normalized;
 };
 
-inline constexpr Rows kPortableRows{portable::scores, portable::weighted_sum, portable::skip_taken, portable::log_sum, portable::catalog_row};
+#define PSLREC_ROWS_OF(variant)                                                                                \
+    {variant::scores,       variant::weighted_sum,  variant::skip_taken, variant::log_sum,                   \
+     variant::catalog_row,  variant::adam_catch_up, variant::adam_step,  variant::through_normalization,     \
+     variant::normalized}
+
+inline constexpr Rows kPortableRows PSLREC_ROWS_OF(portable);
 
 inline bool cpu_has_avx2() {
 #ifdef PSLREC_HAS_AVX2_VARIANT
@@ -63,7 +89,7 @@ inline bool cpu_has_avx2() {
 
 inline Rows best_rows() {
 #ifdef PSLREC_HAS_AVX2_VARIANT
-    if (cpu_has_avx2()) return {avx2::scores, avx2::weighted_sum, avx2::skip_taken, avx2::log_sum, avx2::catalog_row};
+    if (cpu_has_avx2()) return PSLREC_ROWS_OF(avx2);
 #endif
     return kPortableRows;
 }

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "adam.hpp"
 #include "catalog.hpp"
 #include "dispatch.hpp"
 #include "negatives.hpp"
@@ -42,6 +43,8 @@ NB_MODULE(_native, module) {
                "Twin: the same with `pool.replacement` false.");
     module.def("sampled_scores", &pslrec::sampled_scores, "Twin: `pslrec.kernels.sampled.sampled_scores_plainly`.");
     module.def("sampled_scores_backward", &pslrec::sampled_scores_backward, "Gradient of `sampled_scores`.");
+    module.def("adam_fetch", &pslrec::adam_fetch, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
+    module.def("adam_update", &pslrec::adam_update, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
     module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `pslrec.kernels.catalog.catalog_log_sum_plainly`.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     pslrec::sparse_product::register_with(module);

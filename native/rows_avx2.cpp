@@ -1,3 +1,5 @@
 #define PSLREC_VARIANT avx2
+#include "dispatch.hpp"
 #include "rows.hpp"
 #include "catalog_row.hpp"
+#include "adam_row.hpp"

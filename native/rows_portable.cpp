@@ -1,3 +1,5 @@
 #define PSLREC_VARIANT portable
+#include "dispatch.hpp"
 #include "rows.hpp"
 #include "catalog_row.hpp"
+#include "adam_row.hpp"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from pslrec.losses.base import Phase
+from pslrec.training.lookup_adam import LookupAdam
 
 
 @dataclass
@@ -60,38 +60,52 @@ class Checkpoint:
     progress: Progress = field(default_factory=Progress)
 
 
-def capture(modules: Mapping[str, nn.Module], optimizers: Mapping[Phase, Adam], progress: Progress) -> Checkpoint:
+def capture(
+    modules: Mapping[str, nn.Module], optimizers: Mapping[str, Adam | LookupAdam], progress: Progress
+) -> Checkpoint:
     """The state of modules and optimisers; nothing is copied, so it must be written before the next step."""
     tensors = {
         f"{name}/{key}": value.detach().contiguous()
         for name, module in modules.items()
         for key, value in module.state_dict().items()
     }
-    for phase, optimizer in optimizers.items():
-        for number, parameter in enumerate(_parameters(optimizer)):
-            for key, value in optimizer.state.get(parameter, {}).items():
-                tensors[f"optimizer/{phase}/{number}/{key}"] = value.detach().contiguous()
+    for name, optimizer in optimizers.items():
+        for key, value in _state_of(optimizer).items():
+            tensors[f"optimizer/{name}/{key}"] = value.detach().contiguous()
     return Checkpoint(tensors, progress)
 
 
-def restore(checkpoint: Checkpoint, modules: Mapping[str, nn.Module], optimizers: Mapping[Phase, Adam]) -> Progress:
+def restore(
+    checkpoint: Checkpoint, modules: Mapping[str, nn.Module], optimizers: Mapping[str, Adam | LookupAdam]
+) -> Progress:
     """Put a captured state back into modules and optimisers of the same run."""
     for name, module in modules.items():
-        prefix = f"{name}/"
-        module.load_state_dict(
-            {key.removeprefix(prefix): value for key, value in checkpoint.tensors.items() if key.startswith(prefix)}
-        )
-    for phase, optimizer in optimizers.items():
+        module.load_state_dict(_below(f"{name}/", checkpoint.tensors))
+    for name, optimizer in optimizers.items():
+        state = _below(f"optimizer/{name}/", checkpoint.tensors)
+        if isinstance(optimizer, LookupAdam):
+            optimizer.load_named_state(state)
+            continue
         for number, parameter in enumerate(_parameters(optimizer)):
-            prefix = f"optimizer/{phase}/{number}/"
-            state = {
-                key.removeprefix(prefix): value.clone()
-                for key, value in checkpoint.tensors.items()
-                if key.startswith(prefix)
-            }
-            if state:
-                optimizer.state[parameter] = state
+            # A copy: the optimiser goes on writing into it.
+            of_parameter = {key: value.clone() for key, value in _below(f"{number}/", state).items()}
+            if of_parameter:
+                optimizer.state[parameter] = of_parameter
     return checkpoint.progress
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _state_of(optimizer: Adam | LookupAdam) -> dict[str, Tensor]:
+    if isinstance(optimizer, LookupAdam):
+        return optimizer.named_state()
+    return {
+        f"{number}/{key}": value
+        for number, parameter in enumerate(_parameters(optimizer))
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
 
 
 def _parameters(optimizer: Adam) -> list[torch.nn.Parameter]:

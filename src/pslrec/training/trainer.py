@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -14,7 +14,6 @@ from pslrec.losses import DivergenceError, Loss
 from pslrec.losses.base import Phase
 from pslrec.sampling import PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
-from pslrec.training.catalog_objective import CatalogObjective
 from pslrec.training.checkpoint import Checkpoint, Progress, capture, restore
 from pslrec.training.estimate import Pace, memory_estimate
 from pslrec.training.events import (
@@ -26,9 +25,8 @@ from pslrec.training.events import (
     Listener,
     TrainingStarted,
 )
-from pslrec.training.objective import SampledObjective
-from pslrec.training.optimizer import build_optimizers
 from pslrec.training.options import TrainingOptions
+from pslrec.training.steps import build_step
 from pslrec.training.stopping import GentleStop, TrainingInterrupted
 
 
@@ -78,12 +76,7 @@ class Trainer:
     ) -> None:
         self.backbone, self.loss, self.batches, self.options = backbone, loss, batches, options
         self._store, self._validate, self._listeners = store, validate, listeners
-        self._objective: Any = (
-            CatalogObjective(backbone, loss) if isinstance(batches, UserBlocks) else SampledObjective(backbone, loss)
-        )
-        self._optimizers = build_optimizers(
-            backbone, loss, learning_rate=options.learning_rate, weight_decay=options.weight_decay
-        )
+        self._model_step = build_step(backbone, loss, batches, options)
         self._modules = {"backbone": backbone, "loss": loss}
         self._stop, self._pace = GentleStop(), Pace()
         self._last_checkpoint = time.monotonic()
@@ -98,7 +91,7 @@ class Trainer:
         checkpoint = self._store.load_checkpoint()
         progress = Progress()
         if checkpoint is not None:
-            progress = restore(checkpoint, self._modules, self._optimizers)
+            progress = restore(checkpoint, self._modules, self._model_step.optimizers)
             self._kept = _kept(progress)
         self._emit(TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch))
         with self._stop:
@@ -119,6 +112,7 @@ class Trainer:
     def _run_pass(self, progress: Progress, phase: Phase) -> None:
         self.backbone.train()
         self.loss.start_epoch(progress.epoch, phase)
+        self._model_step.scale_rate(self.options.rate_factor(progress.epoch))
         started = time.perf_counter()
         for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
             value = self._step(batch, phase, progress)
@@ -129,25 +123,22 @@ class Trainer:
             self._emit(BatchFinished(progress.epoch, progress.batch, value))
             self._stop_or_checkpoint(progress)
             started = time.perf_counter()
+        self._model_step.settle()
+        progress.seconds += time.perf_counter() - started
 
     def _step(self, batch: PairBatch | CatalogBlock, phase: Phase, progress: Progress) -> float:
-        optimizer = self._optimizers[phase]
-        optimizer.zero_grad()
         noise = torch.Generator().manual_seed(
             derive_seed(self.options.seed, "noise", progress.epoch, progress.phase, progress.batch)
         )
-        with torch.set_grad_enabled(phase == "model"):
-            representations = self.backbone(noise)
         try:
-            loss = self._objective(representations, batch)
+            loss = self._model_step.loss_of(batch, phase, noise)
         except DivergenceError as error:
             raise self._diverged(str(error), progress, progress.batch + 1) from error
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
-        loss.backward()
-        optimizer.step()
-        self.loss.after_step(self._objective.step_of(batch))
+        self._model_step.move(loss, phase)
+        self.loss.after_step(self._model_step.objective.step_of(batch))
         return value
 
     def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
@@ -208,7 +199,7 @@ class Trainer:
 
     def _checkpoint(self, progress: Progress) -> None:
         self._check_state(progress, progress.batch)
-        self._store.save_checkpoint(capture(self._modules, self._optimizers, progress))
+        self._store.save_checkpoint(capture(self._modules, self._model_step.optimizers, progress))
         self._kept = _kept(progress)
         self._last_checkpoint = time.monotonic()
         self._emit(CheckpointSaved(progress.epoch, progress.batch))

@@ -107,3 +107,8 @@ def build_run(tiny_log: Interactions, build_parts: BuildParts) -> BuildRun:
         return Run(trainer, backbone, loss, store, events)
 
     return build
+
+
+@pytest.fixture
+def keeping_store() -> type[KeepingStore]:
+    return KeepingStore

@@ -59,7 +59,7 @@ def test_rows_outside_the_batch_keep_moving(build_run, tiny_log) -> None:
 
 def test_weight_decay_acts_on_rows_without_any_gradient(build_run) -> None:
     run = build_run("sl", epochs=1, learning_rate=0.01, weight_decay=0.1)
-    optimizer = run.trainer._optimizers["model"]
+    optimizer = run.trainer._model_step.optimizers["model"]
     table = run.backbone.user_table
     before = table.detach().clone()
     table.grad = torch.zeros_like(table)
