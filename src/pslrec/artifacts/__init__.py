@@ -3,4 +3,12 @@
 from pslrec.artifacts.files import ArtifactError, read_tensors
 from pslrec.artifacts.run_directory import DirectoryInUseError, RunDirectory, check_format, model_tensors
 
-__all__ = ["ArtifactError", "DirectoryInUseError", "RunDirectory", "check_format", "model_tensors", "read_tensors"]
+__all__ = [
+    "ArtifactError",
+    "DirectoryInUseError",
+    "RunDirectory",
+    "RunStage",
+    "check_format",
+    "model_tensors",
+    "read_tensors",
+]

@@ -4,7 +4,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,7 +35,58 @@ class DirectoryInUseError(ArtifactError):
     """Another process is working in a run directory."""
 
 
-class RunDirectory:
+class RunStage:
+    """What one training leaves in the directory of a run: checkpoint, log, and the best model.
+
+    Args:
+        path: the directory.
+        prefix: of the names of its checkpoint and log.
+        model: name of the file for the best model.
+    """
+
+    def __init__(self, path: Path, *, prefix: str = "", model: str = "model") -> None:
+        self.path, self._prefix, self._model = path, prefix, model
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{self._prefix}{name}"
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """The state of the run so far, if it was ever saved."""
+        path = self._file("checkpoint.safetensors")
+        if not path.exists():
+            return None
+        tensors, metadata = read_tensors(path)
+        try:
+            return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{path} is no checkpoint of this version of pslrec: {error}") from error
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Take the place of the last checkpoint."""
+        write_tensors(
+            self._file("checkpoint.safetensors"), checkpoint.tensors, {"progress": checkpoint.progress.to_json()}
+        )
+
+    def save_best(self, backbone: Backbone, epoch: int) -> None:
+        """Write the model: representations of all users and items, and the tables behind them where these differ."""
+        write_tensors(self.path / f"{self._model}.safetensors", model_tensors(backbone), {"epoch": str(epoch)})
+
+    def read_model(self) -> dict[str, Tensor]:
+        """The best model so far."""
+        return read_tensors(self.path / f"{self._model}.safetensors")[0]
+
+    def listen(self, event: Event) -> None:
+        """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
+        path = self._file("log.jsonl")
+        if isinstance(event, TrainingStarted):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+            kept = [line for line in lines if _epoch_of(line) <= event.epoch]
+            write_text(path, "".join(f"{line}\n" for line in kept))
+        elif isinstance(event, EpochFinished):
+            append_line(path, json.dumps(asdict(event)))
+
+
+class RunDirectory(RunStage):
     """The directory of a run, locked while it is used as a context.
 
     Args:
@@ -44,7 +95,8 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
-        self.path, self.resume = path, resume
+        super().__init__(path)
+        self.resume = resume
         self._lock: int | None = None
 
     def __enter__(self) -> "RunDirectory":
@@ -100,6 +152,10 @@ class RunDirectory:
         """Whether a run was begun here."""
         return (self.path / "format").exists()
 
+    def stages(self) -> tuple[RunStage, RunStage]:
+        """The two trainings of a run that is trained again once its epoch is chosen; the second makes the model of the run."""
+        return RunStage(self.path, model="selected"), RunStage(self.path, prefix="refit-")
+
     def read_config(self) -> str:
         """The configuration of the run, as TOML."""
         return read_text(self.path / "config.toml")
@@ -120,7 +176,8 @@ class RunDirectory:
         """Raise unless these are the data that the run was begun with: row numbers mean nothing beside others."""
         ids = {kind: pl.read_parquet(self.path / f"{kind}s.parquet")["id"] for kind in ("user", "item")}
         vocabularies = {"user": dataset.user_vocabulary.series, "item": dataset.item_vocabulary.series}
-        seen, found = read_tensors(self.path / "seen.safetensors")[0], _seen(dataset)
+        # Runs from before validation pairs were kept have none.
+        seen, found = read_tensors(self.path / "seen.safetensors")[0], _seen(replace(dataset, validation=None))
         is_same = all(ids[kind].equals(vocabularies[kind]) for kind in ids)
         if not is_same or not all(torch.equal(seen[name], found[name]) for name in found):
             raise ArtifactError(
@@ -128,49 +185,18 @@ class RunDirectory:
                 "or start a new run in another directory"
             )
 
-    def load_checkpoint(self) -> Checkpoint | None:
-        """The state of the run so far, if it was ever saved."""
-        path = self.path / "checkpoint.safetensors"
-        if not path.exists():
-            return None
-        tensors, metadata = read_tensors(path)
-        try:
-            return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArtifactError(f"{path} is no checkpoint of this version of pslrec: {error}") from error
-
-    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Take the place of the last checkpoint."""
-        write_tensors(
-            self.path / "checkpoint.safetensors", checkpoint.tensors, {"progress": checkpoint.progress.to_json()}
-        )
-
-    def save_best(self, backbone: Backbone, epoch: int) -> None:
-        """Write the model: representations of all users and items, and the tables behind them where these differ."""
-        write_tensors(self.path / "model.safetensors", model_tensors(backbone), {"epoch": str(epoch)})
-
-    def read_model(self) -> dict[str, Tensor]:
-        """The best model so far."""
-        return read_tensors(self.path / "model.safetensors")[0]
-
-    def listen(self, event: Event) -> None:
-        """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
-        path = self.path / "log.jsonl"
-        if isinstance(event, TrainingStarted):
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-            kept = [line for line in lines if _epoch_of(line) <= event.epoch]
-            write_text(path, "".join(f"{line}\n" for line in kept))
-        elif isinstance(event, EpochFinished):
-            append_line(path, json.dumps(asdict(event)))
-
     def write_metrics(self, metrics: Mapping[str, Any], name: str = "metrics.json") -> None:
         """Write `metrics.json`, the end of a run, or what is known before that under another name."""
         write_text(self.path / name, json.dumps(metrics, indent=2) + "\n")
 
 
 def _seen(dataset: Dataset) -> dict[str, Tensor]:
-    train = dataset.train
-    return {"users": torch.from_numpy(train.users.copy()), "items": torch.from_numpy(train.items.copy())}
+    parts = {"": dataset.train} | ({} if dataset.validation is None else {"validation_": dataset.validation})
+    return {
+        f"{prefix}{name}": torch.from_numpy(getattr(part, name).copy())
+        for prefix, part in parts.items()
+        for name in ("users", "items")
+    }
 
 
 def model_tensors(backbone: Backbone) -> dict[str, Tensor]:
