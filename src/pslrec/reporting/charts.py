@@ -153,21 +153,22 @@ def bar_chart(
     """
     data = Table(title, ["", axis.label], [[words(name), number(value, pattern)] for name, value in bars])
     shown = [(name, value) for name, value in bars if math.isfinite(value)]
-    step, top = 26.0, 8.0
+    step, top = 30.0, 8.0
     bottom = top + step * len(shown)
     size = (WIDTH, bottom + 42.0)
     if not shown:
         return Chart(title, description, None, size, [], data)
-    across = scale_for([value for _, value in shown], replace(axis, from_zero=True), (16.0, RIGHT - 40.0))
+    across = scale_for([value for _, value in shown], replace(axis, from_zero=True), (46.0, RIGHT - 40.0))
     parts = [_vertical_grid(across, top, bottom, axis)]
     for place, (name, value) in enumerate(shown):
         y = top + step * place
         left, right = sorted((across(0.0), across(value)))
-        parts.append(element("text", name, x=16.0, y=y + 10, class_="name"))
+        parts.append(element("text", name, x=6.0, y=y + 11, class_="name"))
         tip = element("title", f"{name}: {value:{pattern}}")
-        bar = element("rect", tip, x=left, y=y + 14, width=max(right - left, 0.8), height=8, class_="bar")
+        bar = element("rect", tip, x=left, y=y + 16, width=max(right - left, 0.8), height=8, class_="bar")
         parts.append(element("g", bar, class_="s0" if value >= 0 else "s1"))
-        parts.append(element("text", f"{value:{pattern}}", x=right + 5, y=y + 21.5, class_="value"))
+        end, side = (right + 5, "value") if value >= 0 else (left - 5, "value end")
+        parts.append(element("text", f"{value:{pattern}}", x=end, y=y + 23.5, class_=side))
     return Chart(title, description, group(parts), size, [], data)
 
 
@@ -193,7 +194,7 @@ def _vertical_grid(across: Scale, top: float, bottom: float, axis: Axis) -> Mark
         kind = "axis" if value == 0 else "grid"
         parts.append(element("path", d=f"M{across(value):.1f} {top:g}V{bottom + 2:.1f}", class_=kind))
         parts.append(element("text", label, x=across(value), y=bottom + 16, class_="tick middle"))
-    parts.append(element("text", axis.label, x=(16 + RIGHT) / 2, y=bottom + 34, class_="label middle"))
+    parts.append(element("text", axis.label, x=(across.start + across.end) / 2, y=bottom + 34, class_="label middle"))
     return group(parts)
 
 

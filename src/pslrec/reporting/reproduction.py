@@ -50,6 +50,8 @@ TABLE_TITLES = {
 }
 # A table longer than this is shown in part; the CSV file has all of it.
 MOST_ROWS = 300
+# One longer than this is folded up.
+LONG = 15
 
 
 def reproduction_report(results_directory: Path, out: Path, *, title: str = "Reproduction") -> Path:
@@ -81,7 +83,7 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
         blocks: list[Block] = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
         sections.append(Section(TABLE_TITLES.get(name, name), blocks))
     sections += [
-        Section(name, [_plain_table(name, rows)]) for name, rows in tables.items() if name not in known and rows
+        Section(name, [_other_table(name, rows)]) for name, rows in tables.items() if name not in known and rows
     ]
     sections.append(surrogate_section())
     n_runs = sum(len(rows) for rows in known.values())
@@ -136,11 +138,13 @@ def _table_blocks(results: Sequence[Result]) -> list[Block]:
         ]
         for result in results
     ]
-    same = [f"{name} {results[0].key[name]}" for name in NAMED if name not in columns and results[0].key[name]]
+    same = [
+        f"{name} {results[0].key[name]}"
+        for name in NAMED
+        if name not in columns and results[0].key[name] not in ("", "0.0")
+    ]
     caption = "Ours (mean over seeds ± standard deviation), published, and the relative difference"
-    table = Table(
-        caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside seed noise"], rows
-    )
+    table = Table(caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside noise"], rows)
     bars = [
         (_cell_name(result, columns), 100 * d) for result in results if (d := result.difference("ndcg20")) is not None
     ]
@@ -173,7 +177,7 @@ def _result_cells(result: Result) -> list[Cell]:
 def _noise_cell(result: Result) -> Cell:
     inside = [result.is_inside_noise(metric) for metric in METRICS]
     if None in inside:
-        return words("fewer than 3 seeds" if result.published else None, "muted")
+        return words("too few seeds" if result.published else None, "muted")
     return words("yes" if all(inside) else "no" if not any(inside) else f"{TITLES[METRICS[inside.index(True)]]} only")
 
 
@@ -244,6 +248,11 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
 
 def _runs_fold(rows: Sequence[Row]) -> Block:
     return Fold(f"Every run ({len(rows)})", [_plain_table("A row per run", rows)])
+
+
+def _other_table(name: str, rows: Sequence[Row]) -> Block:
+    table = _plain_table(f"{name}.csv", rows)
+    return table if len(rows) <= LONG else Fold(f"All {len(rows)} rows of {name}.csv", [table])
 
 
 def _plain_table(caption: str, rows: Sequence[Row]) -> Table:

@@ -141,21 +141,21 @@ def _several_summary(records: Sequence[RunRecord], measured: Mapping[str, Measur
         rows.append(
             [
                 words(record.label),
-                *(
-                    words(record.settings.get(name))
-                    for name in ("data.source", "backbone.name", "loss.name", "sampling.negatives")
-                ),
-                words(record.metrics.get("protocol") if record.is_finished else "not finished"),
-                words(record.settings.get("training.seed")),
-                number(record.metric(RECALL)),
                 number(value),
                 percent((value or 0.0) / base - 1 if is_comparable and base else None),
+                number(record.metric(RECALL)),
+                words(record.settings.get("loss.name")),
+                words(record.settings.get("backbone.name")),
+                words(record.settings.get("sampling.negatives")),
+                words(record.settings.get("data.source")),
+                words(record.metrics.get("protocol") if record.is_finished else "not finished"),
+                words(record.settings.get("training.seed")),
                 number(record.metrics.get("best_epoch"), ".0f"),
                 number(record.metrics.get("seconds_per_epoch"), ".3g"),
             ]
         )
-    columns = ["run", "data", "backbone", "loss", "negatives", "protocol", "seed", f"Recall@{K}", f"NDCG@{K}"]
-    columns += [f"to {records[0].label}", "epoch", "s per epoch"]
+    columns = ["run", f"NDCG@{K}", f"to {records[0].label}", f"Recall@{K}", "loss", "backbone", "negatives", "data"]
+    columns += ["protocol", "seed", "epoch", "s per epoch"]
     blocks: list[Block] = [Text(sentence) for sentence in _verdicts(records, measured)]
     return [*blocks, Table("The runs; metrics are of the test part", columns, rows)]
 

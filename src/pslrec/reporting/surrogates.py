@@ -52,8 +52,8 @@ def activations() -> Chart:
         Series(_name(name), _points(differences, SURROGATES[name]().value(differences)), style)
         for style, name in enumerate(SHOWN)
     ]
-    step = _points(differences, (differences >= 0).double())
-    series.append(Series("step", step, len(SHOWN) + 2, is_reference=True, has_marks=False))
+    rise = [(-1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    series.append(Series("step", rise, len(SHOWN) + 2, is_reference=True, has_marks=False))
     says = "Figure 1a of the paper. On [-1, 1] tanh, atan and relu lie between the step and exp."
     return line_chart("Surrogates", says, series, x=Axis("difference d"), y=Axis("activation"))
 
