@@ -1,0 +1,143 @@
+"""Connections with patience that ends: clients that send or take too slowly, or send too much, are let go."""
+
+import asyncio
+import json
+import socket
+from http import HTTPStatus
+from typing import Any
+
+from pslrec.errors import MissingExtraError
+from pslrec.serving.options import ServiceOptions
+
+try:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ImportError as error:
+    raise MissingExtraError("uvicorn and httptools", "serve") from error
+
+LARGEST_HEAD = 2**16
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """An HTTP connection that must deliver each request, and take each answer, in a given time."""
+
+    options = ServiceOptions()
+    # One timer each, and none at all for a request that arrives in one piece and an answer that fits the system's buffer.
+    _arrival: asyncio.TimerHandle | None = None
+    _departure: asyncio.TimerHandle | None = None
+    _is_in_head = False
+    _is_in_request = False
+    _head_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+            # Head and body of an answer are written one after the other; without this the second waits for the client's receipt.
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self.connections) > self.options.connections:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a second")
+            return
+        self._arrival = self.loop.call_later(self.options.client_seconds, self._arrived_too_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._cancel_arrival()
+        self._cancel_departure()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and wait for the rest of the request if there is one."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD:
+                self._refuse(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    f"the head of a request may hold at most {LARGEST_HEAD:,} bytes",
+                )
+                return
+        if not self._is_in_request:
+            self._cancel_arrival()
+        elif self._arrival is None:
+            self._arrival = self.loop.call_later(self.options.client_seconds, self._arrived_too_late)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._is_in_head = self._is_in_request = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is there."""
+        self._is_in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it is there."""
+        self._is_in_request = False
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it asked for."""
+        self._cancel_departure()
+        self._departure = self.loop.call_later(self.options.client_seconds, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._cancel_departure()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Let an idle connection go, with whatever its client did not take."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        self._refuse(HTTPStatus.BAD_REQUEST, f"this is not HTTP: {msg}")
+
+    def _arrived_too_late(self) -> None:
+        self._arrival = None
+        self._refuse(
+            HTTPStatus.REQUEST_TIMEOUT, f"the request did not arrive within {self.options.client_seconds:g} seconds"
+        )
+
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        self._cancel_arrival()
+        if self.transport.is_closing():
+            return
+        # An answer that was begun can not be taken back; the connection just ends.
+        is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if not is_answering:
+            body = json.dumps({"error": sentence}).encode()
+            head = (
+                f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+        self.transport.close()
+        # Closing waits until everything is sent, which a client can put off for ever.
+        self._departure = self._departure or self.loop.call_later(self.options.client_seconds, self.transport.abort)
+
+    def _cancel_arrival(self) -> None:
+        if self._arrival is not None:
+            self._arrival.cancel()
+            self._arrival = None
+
+    def _cancel_departure(self) -> None:
+        if self._departure is not None:
+            self._departure.cancel()
+            self._departure = None
+
+
+def protocol(options: ServiceOptions) -> type[PatientProtocol]:
+    """The kind of connection for a service with these limits."""
+    return type("Connection", (PatientProtocol,), {"options": options})

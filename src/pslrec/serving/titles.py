@@ -1,0 +1,98 @@
+"""A table of items with their titles, for people who look at lists."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pslrec.data.columns import role_of
+from pslrec.data.formats.bytes_of import check_readable, decompressed, first_lines, in_memory
+from pslrec.data.formats.delimited import detect_separator, split_lines
+from pslrec.errors import DataError
+from pslrec.serving.identifiers import Identifiers
+
+TITLE_NAMES = ("title", "name", "item_name", "product_title", "movie_title", "description", "label")
+ITEM_NAMES = ("id", "row", "key")
+LONGEST_TITLE = 300
+
+
+def read_titles(path: Path, items: Identifiers) -> list[str | None]:
+    """The titles of items by row; `None` where the table has none.
+
+    Args:
+        path: CSV, TSV, JSON lines or Parquet with a column of item ids (`item`, `asin`, `movieId`, `id`, ... or the first one)
+            and one of titles (`title`, `name`, ... or the one after the ids). A text file whose first line holds none of
+            these names has no header.
+        items: the ids to find titles for; others are passed over.
+    """
+    table = _table(path)
+    item_column, title_column = _columns(table.columns, path)
+    titles: list[str | None] = [None] * len(items)
+    n_found = 0
+    for identifier, title in zip(table[item_column].to_list(), table[title_column].to_list(), strict=True):
+        row = None if identifier is None else items.find(_key(identifier))
+        if row is not None and title is not None:
+            titles[row] = " ".join(str(title).split())[:LONGEST_TITLE] or None
+            n_found += 1
+    if not n_found:
+        raise DataError(
+            f"{path}: no id in column `{item_column}` is an item of the model; "
+            f"the first is `{table[item_column][0]}`, the model's first `{items.names[0]}`"
+        )
+    return titles
+
+
+def _key(identifier: Any) -> int | str:
+    is_whole = isinstance(identifier, int) and not isinstance(identifier, bool)
+    return identifier if is_whole else str(identifier)
+
+
+def _table(path: Path) -> pl.DataFrame:
+    check_readable(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = pl.read_parquet(path)
+        elif path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
+            table = pl.read_ndjson(path)
+        else:
+            table = _delimited(path)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{path} can not be read as a table of titles: {str(error).splitlines()[0]}") from error
+    if not len(table) or table.width < 2:
+        raise DataError(f"{path} must hold item ids and titles, got {len(table)} rows of {table.width} columns")
+    return table
+
+
+def _delimited(path: Path) -> pl.DataFrame:
+    lines = [line for _, line in first_lines(path, 20)]
+    separator = detect_separator(lines)
+    header = split_lines(lines[:1], separator)[0]
+    content = in_memory(decompressed(path))
+    if len(separator) > 1:
+        content, separator = content.replace(separator.encode(), b"\x1f"), "\x1f"
+    # As text: an id such as 007 must stay what it is.
+    return pl.read_csv(
+        content,
+        separator=separator,
+        has_header=any(_is_item(name) or name.strip().lower() in TITLE_NAMES for name in header),
+        infer_schema=False,
+        encoding="utf8-lossy",
+        truncate_ragged_lines=True,
+    )
+
+
+def _is_item(name: str) -> bool:
+    return role_of(name) == "item" or name.strip().lower() in ITEM_NAMES
+
+
+def _columns(names: Sequence[str], path: Path) -> tuple[str, str]:
+    item = next((name for name in names if role_of(name) == "item"), None)
+    item = item or next((name for name in names if _is_item(name)), names[0])
+    title = next((name for name in names if name != item and name.strip().lower() in TITLE_NAMES), None)
+    if title is None:
+        following = list(names)[list(names).index(item) + 1 :] or [name for name in names if name != item]
+        title = following[0]
+    if names.count(item) > 1 or names.count(title) > 1:
+        raise DataError(f"{path}: columns `{item}` and `{title}` must appear once")
+    return item, title
