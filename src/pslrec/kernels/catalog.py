@@ -20,13 +20,14 @@ from pslrec.kernels.log_sum import SURROGATES
 from pslrec.kernels.native import native
 from pslrec.kernels.sampled import runs_compiled
 
-__all__ = ["CatalogBlock", "RowOperation", "catalog_row_values", "takes"]
+__all__ = ["CatalogBlock", "CatalogPass", "RowOperation", "catalog_row_values", "takes"]
 
 TOLERANCE = 1e-7
 FIRST_NODES = 8
 
 # The numbers by which the compiled module knows them.
 OPERATIONS = {("log-sum", surrogate): number for number, surrogate in enumerate(SURROGATES)}
+OPERATIONS |= {("mean", "softplus"): 5, ("inside", "tanh"): 6, ("inside", "relu"): 7, ("inside", "softplus"): 8}
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,41 @@ def row_gradients(scores: Tensor, block: CatalogBlock, operation: RowOperation) 
         values,
     )
     return values
+
+
+class CatalogPass:
+    """The same without a graph, one block after another in memory that is kept: fresh memory costs as much as a matrix product.
+
+    Args:
+        operation: what is computed.
+        scale: factor of the scores.
+    """
+
+    def __init__(self, operation: RowOperation, *, scale: float) -> None:
+        self._operation, self._scale = operation, scale
+        self._kept: dict[str, Tensor] = {}
+        self._users = self._items = self._slopes = torch.empty(0, 0)
+
+    def values(self, users: Tensor, items: Tensor, block: CatalogBlock) -> Tensor:
+        """`L_u` of every user of the block; arguments as in `catalog_row_values`."""
+        self._users, self._items = users, items
+        self._slopes = self._memory("slopes", len(users), len(items))
+        torch.mm(users * self._scale, items.T, out=self._slopes)
+        return row_gradients(self._slopes, block, self._operation)
+
+    def gradients(self, factor: float) -> tuple[Tensor, Tensor]:
+        """Gradients of `factor * sum(values)` in users and items; they hold until the next call."""
+        user_gradients = self._memory("users", *self._users.shape)
+        item_gradients = self._memory("items", *self._items.shape)
+        torch.mm(self._slopes, self._items, out=user_gradients).mul_(factor * self._scale)
+        torch.mm(self._slopes.T, self._users * (factor * self._scale), out=item_gradients)
+        return user_gradients, item_gradients
+
+    def _memory(self, name: str, rows: int, columns: int) -> Tensor:
+        if name not in self._kept or self._kept[name].numel() < rows * columns:
+            # A later block may have some more users.
+            self._kept[name] = torch.empty(rows * columns + rows * columns // 4)
+        return self._kept[name][: rows * columns].view(rows, columns)
 
 
 class _CatalogRows(torch.autograd.Function):

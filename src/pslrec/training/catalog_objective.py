@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
-from pslrec.kernels.catalog import RowOperation, catalog_row_values, takes
+from pslrec.kernels.catalog import CatalogPass, RowOperation, catalog_row_values, takes
 from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.losses import Loss
 from pslrec.losses.catalog import CatalogStep, CatalogView
@@ -60,6 +60,12 @@ class CatalogObjective:
                 # A sum over the part stands for one over the whole.
                 constant = float((reduced.shares.log() * reduced.block.positives.lengths()).sum())
         return self._factor * (values.sum() + constant).to(users.dtype) / block.n_pairs
+
+    def graphless(self, vectors: Tensor) -> tuple[CatalogPass, float] | None:
+        """The compiled pass over whole blocks and the factor of its values, if it is there for such vectors."""
+        if self._operation is None or not takes(vectors, self._operation):
+            return None
+        return CatalogPass(self._operation, scale=SCALES[self.loss.similarity]), self._factor
 
     def view(self, users: Tensor, items: Tensor, block: CatalogBlock) -> CatalogView:
         """The block as a loss sees it; arguments as in `ranking_loss`."""

@@ -35,9 +35,8 @@ class LookupAdam:
         self.of_loss = Adam(groups, lr=learning_rate, weight_decay=weight_decay) if groups else None
 
     def fetch(self, users: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of some users and of all items as the loss sees them; leaves of a graph."""
-        vectors = self._users.fetch(users, self._rule, self._step)
-        return vectors.requires_grad_(), self._item_vectors().detach().requires_grad_()
+        """Vectors of some users and of all items as the loss sees them; the items' are not copied."""
+        return self._users.fetch(users, self._rule, self._step), self._item_vectors()
 
     def _item_vectors(self) -> Tensor:
         if not self._items.is_normalized:

@@ -1,5 +1,6 @@
 """One step of training: from a batch to moved parameters. Two ways, for the trainer they are the same."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -83,26 +84,36 @@ class LookupStep:
         if "adversary" in loss.phases:
             self.optimizers["adversary"] = build_optimizers(backbone, loss, **rates)["adversary"]
         self._rates = _rates({name: each for name, each in self.optimizers.items() if name != "model"})
-        self._fetched: tuple[Tensor, Tensor, Tensor] | None = None
+        self._graphless = objective.graphless(backbone.user_table)
+        self._gradients: Callable[[], tuple[Tensor, ...]] | None = None
+        self._users = torch.empty(0, dtype=torch.int64)
 
     def loss_of(self, batch: Any, phase: Phase, noise: torch.Generator) -> Tensor:  # noqa: ARG002
-        """See `ModelStep`."""
+        """See `ModelStep`; where the compiled pass is there, the number has no graph."""
         self.optimizers[phase].zero_grad()
+        self._users = batch.users
         users, items = self._tables.fetch(batch.users)
         if phase != "model":
-            return self.objective.ranking_loss(users.detach(), items.detach(), batch)
-        self._fetched = batch.users, users, items
-        return self.objective.ranking_loss(users, items, batch)
+            return self.objective.ranking_loss(users, items, batch)
+        if self._graphless is not None and batch.drawn is None:
+            catalog_pass, factor = self._graphless
+            factor /= batch.n_pairs
+            values = catalog_pass.values(users, items, batch)
+            self._gradients = lambda: catalog_pass.gradients(factor)
+            return torch.sum(values) * factor
+        users, items = users.requires_grad_(), items.detach().requires_grad_()
+        loss = self.objective.ranking_loss(users, items, batch)
+        self._gradients = lambda: _backward(loss, users, items)
+        return loss
 
     def move(self, loss: Tensor, phase: Phase) -> None:
         """See `ModelStep`."""
-        loss.backward()
         if phase != "model":
+            loss.backward()
             self.optimizers[phase].step()
-        elif self._fetched is not None:
-            rows, users, items = self._fetched
-            self._tables.step(rows, _gradient(users), _gradient(items))
-            self._fetched = None
+        elif self._gradients is not None:
+            self._tables.step(self._users, *self._gradients())
+            self._gradients = None
 
     def settle(self) -> None:
         """See `ModelStep`."""
@@ -114,8 +125,9 @@ class LookupStep:
         _scale_rates(self._rates, factor)
 
 
-def _gradient(leaf: Tensor) -> Tensor:
-    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.contiguous()
+def _backward(loss: Tensor, *leaves: Tensor) -> tuple[Tensor, ...]:
+    loss.backward()
+    return tuple(torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.contiguous() for leaf in leaves)
 
 
 def _rates(optimizers: dict[str, Any]) -> list[tuple[dict[str, Any], float]]:
