@@ -122,16 +122,21 @@ class TrainingSection(Section):
     """The loop and its optimiser."""
 
     learning_rate: float = Field(0.01, gt=0, description="of Adam")
+    schedule: Literal["constant", "cosine", "linear"] = Field(
+        "constant", description="how the learning rate falls over the epochs"
+    )
     weight_decay: float = Field(0.0, ge=0, description="coupled into the gradient, for every row at every step")
     epochs: int = Field(200, ge=1, description="passes over the training pairs")
     validate_every: int = Field(5, ge=1, description="epochs between two looks at the validation part")
     patience: int = Field(0, ge=0, description="looks without a better one before stopping early; 0 never stops early")
     checkpoint_seconds: float = Field(30.0, ge=0, description="time between two checkpoints")
     seed: int = Field(2024, description="of everything random in training")
+    refit: bool = Field(False, description="train again on training and validation data, for as many epochs as chosen")
+    warm_start: str | None = Field(None, description="directory of a finished run whose users and items to start from")
 
     def trainer_options(self) -> TrainingOptions:
         """As the trainer takes them."""
-        return TrainingOptions(**self.model_dump())
+        return TrainingOptions(**self.model_dump(exclude={"refit", "warm_start"}))
 
 
 def _as_tuple(value: object) -> object:

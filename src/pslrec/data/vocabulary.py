@@ -77,6 +77,17 @@ class Vocabulary:
         except KeyError as missing:
             raise UnknownNameError(f"unknown {self.kind} `{missing.args[0]}`") from None
 
+    def find(self, identifier: object) -> int | None:
+        """Row number of an external id, or `None` if it is unknown.
+
+        >>> Vocabulary(["apt", "bash"]).find("bash"), Vocabulary(["apt", "bash"]).find("zsh")
+        (1, None)
+        """
+        try:
+            return self._row_of.get(identifier)
+        except TypeError:  # what can not be a key is no id
+            return None
+
     def ids(self, rows: Iterable[int]) -> list[Any]:
         """External ids of row numbers."""
         positions = np.asarray(rows, dtype=np.int64)

@@ -1,5 +1,7 @@
 """The parts of a run, made from its configuration: backbone, loss, batches, and the vectors that score."""
 
+from pathlib import Path
+
 import torch
 
 from pslrec.backbones import BACKBONES, Backbone, Representations
@@ -7,6 +9,7 @@ from pslrec.config import RunConfig, component_options
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
 from pslrec.experiment.inputs import TrainingData
+from pslrec.experiment.warm_start import start_warm
 from pslrec.kernels.sampled import sampled_scores
 from pslrec.losses import LOSSES, Loss
 from pslrec.losses.base import Setup
@@ -22,6 +25,8 @@ def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]
     loss = LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
     options = component_options(BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed"))
     backbone = BACKBONES[config.backbone.name](train, seed=seed, **options)
+    if config.training.warm_start is not None:
+        start_warm(backbone, train, Path(config.training.warm_start))
     history = item_rows(train)
     loss.build(
         Setup(

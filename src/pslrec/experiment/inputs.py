@@ -28,10 +28,15 @@ class TrainingData:
     false_negatives: Interactions | None = None
 
 
-def load_dataset(config: RunConfig) -> Dataset:
-    """The data of a run, with its validation part."""
+def load_dataset(config: RunConfig, given: Dataset | None = None) -> Dataset:
+    """The data of a run, with its validation part.
+
+    Args:
+        config: says where they are, and how they are divided.
+        given: taken instead, where they are in memory already.
+    """
     section = config.data
-    loaded = load(section.source, repair=section.repair)
+    loaded = load(section.source, repair=section.repair) if given is None else given
     if isinstance(loaded, Interactions):
         if section.minimum_rating is not None or section.k_core:
             loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
@@ -49,25 +54,44 @@ def _check_nothing_to_split(section: DataSection) -> None:
             raise ConfigError(f"`data.{name}` has no effect on {section.source}, which comes split; leave it out")
 
 
-def load_training_data(config: RunConfig) -> TrainingData:
-    """The data of a run, its test part sealed, false negatives declared where the noise setting asks for them."""
+def load_training_data(config: RunConfig, given: Dataset | None = None) -> TrainingData:
+    """The data of a run, its test part sealed, false negatives declared where the noise setting asks for them.
+
+    Args:
+        config: of the run.
+        given: as in `load_dataset`.
+    """
     noise = config.sampling.noise
     if noise.probability == 0:
-        dataset = _sealed(load_dataset(config))
+        dataset = _sealed(load_dataset(config, given))
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
-        whole = load_dataset(RunConfig.from_settings({"data.validation": "none"}, base=config))
+        whole = load_dataset(RunConfig.from_settings({"data.validation": "none"}, base=config), given)
         planted = _planted(whole.train, noise)
         rule = config.resolved().data.validation or "none"
         dataset = carve_validation(replace(whole, train=planted.train), rule, seed=config.data.validation_seed)
     else:
-        dataset = load_dataset(config)
+        dataset = load_dataset(config, given)
         planted = _planted(dataset.train, noise)
         dataset = replace(dataset, train=planted.train)
     train, false_negatives = dataset.train, planted.false_negatives
     if noise.hide_at_test and not noise.keep_positives:
         dataset = replace(dataset, train=concatenate([train, false_negatives]))
     return TrainingData(_sealed(dataset), train, false_negatives)
+
+
+def with_validation(data: TrainingData) -> TrainingData:
+    """The same with the validation part trained on as well."""
+    dataset = data.dataset
+    if dataset.validation is None:
+        raise ConfigError(
+            "`training.refit` trains on the validation part as well, and there is none; set `data.validation` to fraction"
+        )
+    return TrainingData(
+        replace(dataset, train=concatenate([dataset.train, dataset.validation]), validation=None),
+        concatenate([data.train, dataset.validation]),
+        data.false_negatives,
+    )
 
 
 def _planted(train: Interactions, noise: NoiseSection) -> FalseNegatives:

@@ -14,7 +14,7 @@ from pslrec.data.sealing import SealedInteractions
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
 from pslrec.experiment.assembly import scored_vectors
-from pslrec.experiment.inputs import load_training_data
+from pslrec.experiment.inputs import load_training_data, with_validation
 from pslrec.losses import LOSSES, Loss
 from pslrec.training import Progress
 
@@ -79,6 +79,22 @@ def judge_on_validation(
     }
 
 
+def judge_refit(
+    config: RunConfig, whole: Dataset, scorer: EmbeddingScorer, chosen: dict[str, Any]
+) -> tuple[dict[str, Any], EvaluationResult]:
+    """As `judge`, for a model trained again on training and validation data, both of which its lists then hide.
+
+    Args:
+        config: of the run.
+        whole: training and validation part as one; the test part is open.
+        scorer: of the model trained again.
+        chosen: what `judge` found of the model by which the epoch was chosen; its validation metrics stay.
+    """
+    test = _evaluate(config, scorer, whole, split="test")
+    refit = {"epochs": chosen["best_epoch"], "pairs": len(whole.train), "test_before": chosen["test"]}
+    return {**chosen, "test": test.metrics, "refit": refit}, test
+
+
 def evaluate_run(
     path: Path, *, k: Sequence[int] = (5, 20, 50), protocol: str | None = None, metrics: Sequence[str] | None = None
 ) -> dict[str, Any]:
@@ -100,8 +116,10 @@ def evaluate_run(
     config = RunConfig.from_toml(path / "config.toml")
     if protocol is not None:
         config = RunConfig.from_settings({"evaluation.protocol": protocol}, base=config)
-    dataset = load_training_data(config).dataset
-    directory.check_data(dataset)
+    data = load_training_data(config)
+    directory.check_data(data.dataset)
+    # One that was trained on its validation part as well can not be judged by it.
+    dataset = (with_validation(data) if "refit" in before else data).dataset
     _unseal(dataset, "the run is finished")
     scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), LOSSES[config.loss.name].similarity))
     options: dict[str, Any] = {"k": tuple(k)} | ({} if metrics is None else {"metrics": tuple(metrics)})

@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from pslrec.artifacts import RunDirectory, model_tensors
+from pslrec.artifacts import RunDirectory, RunStage, model_tensors
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
-from pslrec.experiment.inputs import TrainingData, load_training_data
-from pslrec.experiment.judging import judge, validation_of
-from pslrec.training import Checkpoint, Trainer
+from pslrec.experiment.inputs import TrainingData, load_training_data, with_validation
+from pslrec.experiment.judging import judge, judge_refit, validation_of
+from pslrec.training import Checkpoint, Progress, Trainer
 from pslrec.training.events import Listener
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ class RunResult:
         scorer: scores items by the chosen epoch's model.
         dataset: what it was trained and judged on.
         test: the judgement, with the values of single users.
+        model: representations and tables, as in the run directory.
     """
 
     config: RunConfig
@@ -43,19 +44,22 @@ class RunResult:
     scorer: EmbeddingScorer
     dataset: Dataset
     test: EvaluationResult
+    model: dict[str, torch.Tensor]
 
 
 def run(
     config: RunConfig,
     *,
+    data: Dataset | None = None,
     out: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
 ) -> RunResult:
-    """Train, choose the epoch, judge on the test part.
+    """Train, choose the epoch, judge on the test part; with `training.refit`, train on validation data too before judging.
 
     Args:
         config: what to run.
+        data: taken instead of what `data.source` names; a validation part is carved out if there is none.
         out: directory for everything the run leaves behind; without it nothing is written.
         resume: go on with the run in `out`, or begin it if there is none; its configuration must be the same.
         listeners: are told what happens.
@@ -67,35 +71,87 @@ def run(
     config = config.resolved()
     with ExitStack() as stack:
         directory = None if out is None else stack.enter_context(RunDirectory(out, resume=resume))
-        data = begun_data(config, directory)
-        store = directory or MemoryStore()
-        trainer = build_trainer(config, data, store, listeners)
+        found = begun_data(config, directory, data)
+        if config.training.refit:
+            whole = with_validation(found)
+        first, second = (MemoryStore(), MemoryStore()) if directory is None else directory.stages()
+        store = first if config.training.refit else directory or first
+        trainer = build_trainer(config, found, store, listeners, directory=directory)
         progress = trainer.fit()
         scorer = EmbeddingScorer(*scored_vectors(store.read_model(), trainer.loss.similarity))
-        metrics, test = judge(config, data.dataset, scorer, progress)
+        metrics, test = judge(config, found.dataset, scorer, progress)
+        if config.training.refit:
+            store = second
+            scorer = refit(config, whole, store, progress, listeners)
+            metrics, test = judge_refit(config, whole.dataset, scorer, metrics)
         if directory is not None:
             directory.write_metrics(metrics)
-        return RunResult(config, metrics, scorer, data.dataset, test)
+        return RunResult(config, metrics, scorer, found.dataset, test, store.read_model())
 
 
-def begun_data(config: RunConfig, directory: RunDirectory | None) -> TrainingData:
-    """The data of a run, after checking that a run begun in the directory before is the same one on the same data."""
+def refit(
+    config: RunConfig, whole: TrainingData, store: "AnyStore", chosen: Progress, listeners: Sequence[Listener] = ()
+) -> EmbeddingScorer:
+    """Train anew on training and validation data, for as many epochs as were chosen; gives the scorer of the last one.
+
+    Args:
+        config: of the run.
+        whole: both parts as one.
+        store: keeps checkpoints and the model.
+        chosen: how the first training ended.
+        listeners: are told what happens.
+    """
+    logger.info("training again on training and validation data, %d epochs", chosen.best_epoch)
+    config = RunConfig.from_settings({"training.epochs": chosen.best_epoch, "training.patience": 0}, base=config)
+    backbone, loss = build_model(config, whole.train)
+    Trainer(
+        backbone,
+        loss,
+        build_batches(config, whole),
+        options=config.training.trainer_options(),
+        store=store,
+        listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
+    ).fit()
+    return EmbeddingScorer(*scored_vectors(store.read_model(), loss.similarity))
+
+
+def begun_data(config: RunConfig, directory: RunDirectory | None, given: Dataset | None = None) -> TrainingData:
+    """The data of a run, after checking that a run begun in the directory before is the same one on the same data.
+
+    Args:
+        config: of the run.
+        directory: of the run, if it has one.
+        given: as in `run`.
+    """
     is_begun = directory is not None and directory.is_started
     if directory is not None and is_begun:
         _check_same(directory, config)
-    data = load_training_data(config)
+    data = load_training_data(config, given)
     if directory is not None and is_begun:
         directory.check_data(data.dataset)
     return data
 
 
 def build_trainer(
-    config: RunConfig, data: TrainingData, store: "RunDirectory | MemoryStore", listeners: Sequence[Listener] = ()
+    config: RunConfig,
+    data: TrainingData,
+    store: "AnyStore",
+    listeners: Sequence[Listener] = (),
+    *,
+    directory: RunDirectory | None = None,
 ) -> Trainer:
-    """The trainer of a run; begins the run in the directory, if it is given one in which nothing was begun."""
+    """The trainer of a run; begins the run in the directory, if it is given one in which nothing was begun.
+
+    Args:
+        config: of the run.
+        data: to train on.
+        store: keeps checkpoints and the best model.
+        listeners: are told what happens.
+        directory: of the run, where `store` is not that.
+    """
     backbone, loss = build_model(config, data.train)
     batches = build_batches(config, data)
-    directory = store if isinstance(store, RunDirectory) else None
+    directory = store if isinstance(store, RunDirectory) else directory
     if directory is not None and not directory.is_started:
         directory.begin(config.to_toml(), data.dataset, loss.similarity)
     return Trainer(
@@ -105,7 +161,7 @@ def build_trainer(
         options=config.training.trainer_options(),
         store=store,
         validate=validation_of(config, data.dataset, backbone, loss),
-        listeners=(*([directory.listen] if directory else []), *listeners),
+        listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
     )
 
 
@@ -129,6 +185,9 @@ class MemoryStore:
     def read_model(self) -> dict[str, torch.Tensor]:
         """The best one so far."""
         return self._model
+
+
+AnyStore = RunStage | MemoryStore
 
 
 def _check_same(directory: RunDirectory, config: RunConfig) -> None:

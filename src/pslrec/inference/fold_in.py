@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Adam
 
@@ -26,6 +27,7 @@ from pslrec.training.catalog_objective import CatalogObjective
 
 STEPS = 40
 TURN = 0.3  # how far the first step may turn a row, about, as a share of its length
+N_DRAWN = 100  # negatives of a positive, for losses that can not take the whole catalogue
 SEED = 0
 
 
@@ -38,18 +40,16 @@ class FrozenModel:
         items: representations of all items.
         make_loss: builds the loss anew: what it learns on the way belongs to the users it is built for.
         penalty: weight decay times the number of training pairs: what the length of a row costs beside its loss.
-        n_negatives: drawn for each positive if the loss can not take all.
     """
 
     backbone: Backbone
     items: Tensor
     make_loss: Callable[[], Loss]
     penalty: float = 0.0
-    n_negatives: int = 1000
 
 
 class FoldIn:
-    """Makes vectors of new users.
+    """Makes vectors of new users; nothing in it changes once it is made.
 
     Args:
         frozen: what they are fitted to.
@@ -61,30 +61,28 @@ class FoldIn:
         self._rule: NewUsers = frozen.backbone.new_users()
         self._row_length = float(frozen.backbone.user_table.detach().norm(dim=1).mean())
         self._users_at_once = max(memory_budget // (12 * len(frozen.items)), 1)
-        similarity = frozen.make_loss().similarity
+        self._similarity = frozen.make_loss().similarity
         # Normalising once what every step would normalise again.
-        _, self._items, self._scale = scored_tables(Representations(frozen.items, frozen.items), similarity)
-        self._similarity = similarity
+        self._items = scored_tables(Representations(frozen.items[:0], frozen.items), self._similarity)[1]
 
     def vectors(self, histories: RowLists) -> Tensor:
         """User vectors whose inner products with the scored item vectors are scores; an empty history gives zeros."""
-        n_users = len(histories.lengths)
-        found = torch.zeros((n_users, self._items.shape[1]))
+        found = torch.zeros((len(histories.lengths), self._items.shape[1]))
         given = np.flatnonzero(histories.lengths)
         # A caller may be in a mode that forbids gradients, which are needed here.
         with torch.inference_mode(False), torch.enable_grad():
-            for block in np.array_split(given, math.ceil(len(given) / self._users_at_once)) if len(given) else []:
-                found[block] = self._vectors_of(selected_lists(histories, block))
+            for start in range(0, len(given), self._users_at_once):
+                users = given[start : start + self._users_at_once]
+                found[torch.from_numpy(users)] = self._vectors_of(selected_lists(histories, users))
         return found
 
     def _vectors_of(self, histories: RowLists) -> Tensor:
-        fixed = self._fixed(histories)
-        if self._rule.share == 0:
-            rows = fixed
-        else:
-            own = self._start(histories)
-            rows = self._trained(own, fixed, histories)
-        return scored_tables(Representations(rows, rows[:0]), self._similarity)[0] * self._scale
+        backbone = _NewUserBackbone(self._fixed(histories), self._start(histories), self._items, self._rule.share)
+        if self._rule.share > 0:
+            self._train(backbone, histories)
+        rows = backbone().users.detach()
+        users, _, scale = scored_tables(Representations(rows, rows[:0]), self._similarity)
+        return users * scale
 
     def _fixed(self, histories: RowLists) -> Tensor:
         messages = self._rule.messages
@@ -97,53 +95,63 @@ class FoldIn:
         table = functional.normalize(self._frozen.backbone.item_table.detach(), dim=1)
         return functional.normalize(_sums(table, histories), dim=1) * self._row_length
 
-    def _trained(self, own: Tensor, fixed: Tensor, histories: RowLists) -> Tensor:
-        own = own.clone().requires_grad_()
-        loss = self._frozen.make_loss()
-        steps = self._steps(loss, histories)
-        rate = TURN * self._row_length / math.sqrt(own.shape[1])
-        optimizer = Adam([{"params": [own]}, *loss.parameter_groups(rate)], lr=rate)
-        for number, objective in zip(range(STEPS), steps, strict=False):
-            for group in optimizer.param_groups[:1]:
-                group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * number / STEPS))
+    def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
+        loss, people = self._frozen.make_loss(), _as_interactions(histories, len(self._items))
+        _build(loss, people, backbone.dimension)
+        rate = TURN * self._row_length / math.sqrt(backbone.dimension)
+        optimizer = Adam([{"params": [backbone.user_table]}, *loss.parameter_groups(rate)], lr=rate)
+        for step, (objective, batch) in enumerate(_batches(backbone, loss, people)):
+            optimizer.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / STEPS))
             optimizer.zero_grad()
-            users = fixed + self._rule.share * own
-            value = objective(Representations(users, self._items))
+            loss.start_epoch(step)
             # Of all pairs, not of the mean one: a user's vector must not depend on who else is asked for.
-            value = value * len(histories.items) + self._frozen.penalty / 2 * own.square().sum()
-            value.backward()
+            value = objective(backbone(), batch) * len(people)
+            length = self._frozen.penalty / 2 * backbone.user_table.square().sum()
+            (value + length).backward()
             optimizer.step()
-            loss.after_step()
-        return (fixed + self._rule.share * own).detach()
+            loss.after_step(objective.step_of(batch))
 
-    def _steps(self, loss: Loss, histories: RowLists) -> Iterator[Callable[[Representations], Tensor]]:
-        people = _as_interactions(histories, len(self._items))
-        rows = item_rows(people)
-        loss.build(
-            Setup(
-                n_users=people.n_users,
-                n_items=people.n_items,
-                dimension=self._items.shape[1],
-                generator=torch.Generator().manual_seed(derive_seed(SEED, "loss")),
-                history=(rows.offsets, rows.items),
-                products=lambda users, items, drawn: sampled_scores(users, items, drawn.int().contiguous()),
-            )
+
+class _NewUserBackbone(Backbone):
+    """New users beside items that stand still."""
+
+    def __init__(self, fixed: Tensor, rows: Tensor, items: Tensor, share: float) -> None:
+        nn.Module.__init__(self)  # no tables are to be drawn
+        self.dimension, self.share = items.shape[1], share
+        self.fixed, self.items = fixed, items
+        self.user_table = nn.Parameter(rows)
+
+    def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002
+        return Representations(self.fixed + self.share * self.user_table, self.items)
+
+
+def _build(loss: Loss, people: Interactions, dimension: int) -> None:
+    rows = item_rows(people)
+    loss.build(
+        Setup(
+            n_users=people.n_users,
+            n_items=people.n_items,
+            dimension=dimension,
+            generator=torch.Generator().manual_seed(derive_seed(SEED, "loss")),
+            history=(rows.offsets, rows.items),
+            products=lambda users, items, drawn: sampled_scores(users, items, drawn.int().contiguous()),
         )
-        try:
-            objective = CatalogObjective(self._frozen.backbone, loss)
-        except ConfigError:
-            yield from self._sampled_steps(loss, people)
-            return
-        (block,) = UserBlocks(people, batch_pairs=max(len(people), 1)).epoch(0)
-        while True:
-            yield lambda representations: objective(representations, block)
+    )
 
-    def _sampled_steps(self, loss: Loss, people: Interactions) -> Iterator[Callable[[Representations], Tensor]]:
-        objective = SampledObjective(self._frozen.backbone, loss)
-        batches = PairBatches(people, n_negatives=self._frozen.n_negatives, batch_pairs=len(people), seed=SEED)
+
+def _batches(backbone: Backbone, loss: Loss, people: Interactions) -> Iterator[tuple[Any, Any]]:
+    """An objective and what it is asked for, step by step: all users every time."""
+    try:
+        exact = CatalogObjective(backbone, loss)
+    except ConfigError:
+        sampled = SampledObjective(backbone, loss)
+        draws = PairBatches(people, n_negatives=N_DRAWN, batch_pairs=len(people), seed=SEED)
         for epoch in range(STEPS):
-            for batch in batches.epoch(epoch):
-                yield lambda representations, batch=batch: objective(representations, batch)
+            yield from ((sampled, batch) for batch in draws.epoch(epoch))
+        return
+    (block,) = UserBlocks(people, batch_pairs=len(people)).epoch(0)
+    for _ in range(STEPS):
+        yield exact, block
 
 
 def _sums(table: Tensor, histories: RowLists) -> Tensor:

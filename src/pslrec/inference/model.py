@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from pslrec.backbones import BACKBONES, Backbone, Representations
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import PslrecError
 from pslrec.evaluation.task import RowLists
 from pslrec.inference.fold_in import FoldIn, FrozenModel
