@@ -1,14 +1,19 @@
 """`pslrec reproduce`: the tables and figures of the paper, our number beside the published one."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 if TYPE_CHECKING:
     from pslrec.reproduction.grid import Choice
+    from pslrec.reproduction.reproducing import Places
+    from pslrec.reproduction.tabular import TextTable
 
 INTERRUPTED = 130
 UNFINISHED = 1
@@ -41,6 +46,12 @@ Search = Annotated[bool, typer.Option("--search", help="Try the settings that we
 RUNS = Path("runs") / "reproduction"
 
 
+class _Options(NamedTuple):
+    budget: float | None
+    threads: int | None
+    search: bool
+
+
 def _table_command(table: str, about: str) -> None:
     def command(
         datasets: Datasets = None,
@@ -57,8 +68,10 @@ def _table_command(table: str, about: str) -> None:
         directory: Directory = None,
         distinct: Distinct = False,
         last_epoch: LastEpoch = False,
+        search: Search = False,
     ) -> None:
         from pslrec.reproduction.grid import Choice
+        from pslrec.reproduction.reproducing import Places
 
         choice = Choice(
             datasets=_listed(datasets),
@@ -71,51 +84,51 @@ def _table_command(table: str, about: str) -> None:
             replacement=not distinct,
             last_epoch=last_epoch,
         )
-        limit = None if budget is None else seconds_of(budget)
-        _run(table, choice, threads=threads, places=(found_directory(directory), runs, data_dir), budget=limit)
+        places = Places(found_directory(directory), runs, data_dir)
+        options = _Options(None if budget is None else seconds_of(budget), threads, search)
+        _run(table, choice, places, options)
 
     command.__doc__ = about
     reproduce_app.command(table)(command)
 
 
-def _run(
-    table: str,
-    choice: "Choice",
-    *,
-    threads: int | None,
-    places: tuple[Path, Path, Path | None],
-    budget: float | None,
-) -> None:
+def _run(table: str, choice: "Choice", places: "Places", options: "_Options") -> None:
     import torch
 
     from pslrec.cli.reproduce_progress import CellsProgress
-    from pslrec.reproduction.cells import PUBLISHED_EPOCHS
-    from pslrec.reproduction.cost import Costs
-    from pslrec.reproduction.execution import BudgetSpent, Executor
-    from pslrec.reproduction.grid import Grid
-    from pslrec.reproduction.provision import Provision
-    from pslrec.reproduction.results import Results
+    from pslrec.reproduction.execution import BudgetSpent
+    from pslrec.reproduction.reproducing import Reproduction
     from pslrec.training import TrainingInterrupted
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    directory, runs, data_directory = places
-    is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
-    grid, results = Grid(directory), Results((runs if is_try else directory) / "results")
-    provision = Provision(data_directory, runs / "data")
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
     code = 0
     with CellsProgress(Console(stderr=True)) as progress:
-        executor = Executor(results, provision, runs, budget=budget, watch=progress.show)
-        known = [row for name in grid.tables() for row in results.rows(name)]
+        reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show)
         try:
-            executor.run(grid.cells(table, choice), Costs(known, grid.file.datasets))
+            reproduction.run(table, search=options.search)
         except BudgetSpent:
             code = UNFINISHED
         except (TrainingInterrupted, KeyboardInterrupt):
             code = INTERRUPTED
-    code = code or progress.summarize()
-    if code:
-        raise typer.Exit(code)
+    failed = progress.summarize()
+    show_tables(reproduction.render(table))
+    if code or failed:
+        raise typer.Exit(code or failed)
+
+
+def show_tables(tables: "Sequence[TextTable]") -> None:
+    """Print tables."""
+    console = Console()
+    for text_table in tables:
+        shown = Table(title=text_table.title, title_justify="left", box=None, pad_edge=False)
+        for place, name in enumerate(text_table.header):
+            shown.add_column(name, justify="left" if place < text_table.labels else "right")
+        for cells in text_table.rows:
+            shown.add_row(*(escape(cell.replace("**", "")) for cell in cells))
+        console.print(shown)
+        for note in text_table.notes:
+            console.print(note, highlight=False, markup=False)
 
 
 _table_command("iid", "Table 1: every loss, backbone and data set in the IID setting.")
@@ -124,6 +137,25 @@ _table_command("noise", "Figures 2 and C.1 to C.8: false negatives among the neg
 _table_command("noise-interpretations", "What the paper leaves open about its false negatives.")
 _table_command("softplus", "Section C.2: PSL-softplus, with the settings of PSL-tanh.")
 _table_command("forms", "Temperature outside and inside of the surrogate.")
+
+
+@reproduce_app.command("datasets")
+def datasets_command(data_dir: DataDirectory = None, runs: Runs = RUNS, directory: Directory = None) -> None:
+    """The statistics of the data sets, with density, beside the printed ones."""
+    from pslrec.reproduction.reproducing import Places, measure_datasets
+
+    table, absent = measure_datasets(Places(found_directory(directory), runs, data_dir))
+    show_tables([table])
+    for message in absent:
+        typer.echo(message, err=True)
+
+
+@reproduce_app.command("claims")
+def claims_command(directory: Directory = None) -> None:
+    """The paper's sentences as checks on the results: holds, fails, inside noise."""
+    from pslrec.reproduction.reproducing import Places, check_claims
+
+    show_tables([check_claims(Places(found_directory(directory), RUNS))])
 
 
 def found_directory(given: Path | None) -> Path:

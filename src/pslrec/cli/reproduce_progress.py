@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pslrec.cli.progress import clock
-from pslrec.reproduction.execution import Task
+from pslrec.reproduction.execution import State, Task
 
 SHOWN_DONE, SHOWN_NEXT = 6, 8
 FAILED = 1
@@ -65,7 +65,7 @@ def _line(task: Task) -> str:
 
 def _summary(tasks: Sequence[Task]) -> str:
     counts = Counter(task.state for task in tasks)
-    names = {
+    names: dict[State, str] = {
         "done": "done",
         "running": "running",
         "waiting": "left",

@@ -17,9 +17,10 @@ from pslrec.errors import PslrecError
 from pslrec.experiment import RunResult, run
 from pslrec.reproduction.cells import Cell
 from pslrec.reproduction.cost import Costs
+from pslrec.reproduction.ledgers import Ledger
 from pslrec.reproduction.provision import Provision
-from pslrec.reproduction.results import Results, Row, cutoff_rows, exclusive, published_columns, row_of
-from pslrec.training import TrainingInterrupted
+from pslrec.reproduction.results import exclusive
+from pslrec.training import TrainingDivergedError, TrainingInterrupted
 from pslrec.training.events import CheckpointSaved, EpochFinished, Event
 
 logger = logging.getLogger(__name__)
@@ -57,49 +58,48 @@ class Task:
 
 
 Watcher = Callable[[Sequence[Task]], None]
-Recorder = Callable[[Cell, dict[str, Any], str], None]
 
 
 class Executor:
     """Runs cells one after the other.
 
     Args:
-        results: where rows go.
+        ledger: knows what is finished, and writes down what comes out.
         provision: where data come from.
         runs: the directory of run directories.
-        budget: seconds after which nothing goes on; `None` for no limit.
+        deadline: of the monotonic clock, after which nothing goes on.
         watch: is told whenever something changes.
     """
 
     def __init__(
         self,
-        results: Results,
+        ledger: Ledger,
         provision: Provision,
         runs: Path,
         *,
-        budget: float | None = None,
+        deadline: float = float("inf"),
         watch: Watcher = lambda _tasks: None,
     ) -> None:
-        self.results, self.provision, self.runs, self._watch = results, provision, runs, watch
-        self._deadline = float("inf") if budget is None else time.monotonic() + budget
+        self.ledger, self.provision, self.runs, self._watch = ledger, provision, runs, watch
+        self._deadline = deadline
         self._tasks: list[Task] = []
 
-    def run(self, cells: Sequence[Cell], costs: Costs, record: Recorder | None = None) -> list[Task]:
+    def run(self, cells: Sequence[Cell], costs: Costs) -> list[Task]:
         """Run what is not finished yet, cheapest first.
 
         Args:
-            cells: of one table.
+            cells: what to run.
             costs: how long each will take.
-            record: what to do with the metrics of a finished run; by default its row goes to its table.
         """
         tasks = sorted((Task(cell, costs.seconds(cell)) for cell in cells), key=lambda task: task.seconds)
         self._tasks = tasks
         for task in tasks:
             self._settle(task)
+        self._watch(tasks)
         try:
             for task in tasks:
                 if task.state == "waiting":
-                    self._attempt(task, record or self._record)
+                    self._attempt(task)
         except (BudgetSpent, TrainingInterrupted, KeyboardInterrupt) as stop:
             for task in tasks:
                 if task.state == "running":
@@ -109,22 +109,15 @@ class Executor:
         return tasks
 
     def _settle(self, task: Task) -> None:
-        """Whether a cell is done already, here or as a cell of another table, or can not be run."""
+        """Whether a cell is done already, or can not be run."""
         cell = task.cell
-        known = self.results.by_identity([cell.table]).get(cell.identity)
-        if known is None:
-            tables = sorted(path.stem for path in self.results.directory.glob("*.csv"))
-            elsewhere = self.results.by_identity([name for name in tables if self.results.has_runs(name)])
-            known = elsewhere.get(cell.identity)
-            if known is not None:
-                known = known | {"table": cell.table} | published_columns(cell)
-                self.results.add(cell.table, [known])
+        known = self.ledger.find(cell)
         if known is not None:
-            task.state, task.share, task.message = "done", 1.0, _values(known)
+            task.state, task.share, task.message = "done", 1.0, known
         elif not self.provision.is_there(cell.source, cell.variant):
             task.state, task.message = "absent", self.provision.how_to_get(cell.source)
 
-    def _attempt(self, task: Task, record: Recorder) -> None:
+    def _attempt(self, task: Task) -> None:
         if time.monotonic() > self._deadline:
             raise BudgetSpent("the time that was given is over; the same command goes on from here")
         path = task.cell.directory(self.runs)
@@ -144,9 +137,11 @@ class Executor:
                 raise
             except PslrecError as error:
                 task.state, task.message = "failed", str(error)
+                if isinstance(error, TrainingDivergedError):
+                    self.ledger.record_failure(task.cell, current_commit())
             else:
-                record(task.cell, metrics, commit)
-                task.state, task.share, task.message = "done", 1.0, _metrics_values(metrics)
+                self.ledger.record(task.cell, metrics, commit)
+                task.state, task.share, task.message = "done", 1.0, self.ledger.find(task.cell) or ""
         self._watch(self._tasks)
 
     def _finish(self, task: Task, path: Path) -> tuple[dict[str, Any], str]:
@@ -176,10 +171,6 @@ class Executor:
 
         return listen
 
-    def _record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
-        self.results.add(cell.table, [row_of(cell, metrics, commit)])
-        self.results.add_cutoffs(cutoff_rows(cell, metrics))
-
 
 def current_commit() -> str:
     """The commit of the code, or its version where there is no repository."""
@@ -195,11 +186,3 @@ def _per_user(result: RunResult) -> dict[str, torch.Tensor]:
         name: torch.from_numpy(result.test.per_user[name]).float().contiguous() for name in ("recall@20", "ndcg@20")
     }
     return {"users": torch.from_numpy(result.test.users.copy()).long()} | values
-
-
-def _metrics_values(metrics: dict[str, Any]) -> str:
-    return f"{metrics['test']['recall@20']:.4f} / {metrics['test']['ndcg@20']:.4f}"
-
-
-def _values(row: Row) -> str:
-    return f"{float(row['ours_recall20']):.4f} / {float(row['ours_ndcg20']):.4f}"

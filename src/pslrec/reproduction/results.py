@@ -107,10 +107,10 @@ class Results:
         """All rows of a table; none if there are none yet."""
         return read_rows(self.path(table)) if self.path(table).exists() else []
 
-    def has_runs(self, table: str) -> bool:
-        """Whether the rows of this file are runs."""
-        rows = self.rows(table)
-        return bool(rows) and tuple(rows[0]) == COLUMNS
+    def tables_of_runs(self) -> list[str]:
+        """The tables that there are, of which every row is a run."""
+        tables = sorted(path.stem for path in self.directory.glob("*.csv"))
+        return [table for table in tables if (rows := self.rows(table)) and tuple(rows[0]) == COLUMNS]
 
     def by_identity(self, tables: Iterable[str]) -> dict[Identity, Row]:
         """The runs of these tables; a run that stands in several is there once."""
@@ -139,12 +139,20 @@ class Results:
             return
         with self.locked():
             merged = {key(row): row for row in [*self.rows(name), *rows]}
-            ordered = sorted(merged.values(), key=lambda row: tuple(map(_sortable, row.values())))
-            text = io.StringIO()
-            writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(ordered)
-            write_text(self.path(name), text.getvalue())
+            ordered = sorted(merged.values(), key=lambda row: tuple(_sortable(row[column]) for column in columns))
+            self._write(name, ordered, columns)
+
+    def replace(self, name: str, rows: Sequence[Row], *, columns: Sequence[str]) -> None:
+        """Write the file of this name anew, rows in the order given."""
+        with self.locked():
+            self._write(name, rows, columns)
+
+    def _write(self, name: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path(name), text.getvalue())
 
     @contextmanager
     def locked(self) -> Iterator[None]:

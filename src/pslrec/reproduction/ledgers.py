@@ -1,0 +1,102 @@
+"""Where finished cells are written down, and how one finds that a cell is finished."""
+
+from typing import Any, Protocol
+
+from pslrec.reproduction.cells import Cell, identity_of
+from pslrec.reproduction.results import COLUMNS, Results, Row, cutoff_rows, published_columns, row_of
+
+SEARCH = "forms-search"
+SEARCH_COLUMNS = (*COLUMNS[:15], "validation_ndcg20", "best_epoch", "seconds", "outcome", "commit")
+
+
+class Ledger(Protocol):
+    """Knows which cells are finished."""
+
+    def find(self, cell: Cell) -> str | None:
+        """What came out of a cell, for people, or `None` if it has to be run."""
+        ...
+
+    def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
+        """Write down what came out."""
+        ...
+
+    def record_failure(self, cell: Cell, commit: str) -> None:
+        """A cell diverged, and would do so again."""
+        ...
+
+
+class TableLedger:
+    """Rows in the CSV of the cell's table; a run that is in another table already is copied from there.
+
+    Args:
+        results: the directory of CSVs.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    def find(self, cell: Cell) -> str | None:
+        """Recall@20 and NDCG@20."""
+        known = self.results.by_identity([cell.table]).get(cell.identity)
+        if known is None:
+            known = self.results.by_identity(self.results.tables_of_runs()).get(cell.identity)
+            if known is None:
+                return None
+            known = known | {"table": cell.table} | published_columns(cell)
+            self.results.add(cell.table, [known])
+        return f"{float(known['ours_recall20']):.4f} / {float(known['ours_ndcg20']):.4f}"
+
+    def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
+        """Its row, and its values at every list length."""
+        self.results.add(cell.table, [row_of(cell, metrics, commit)])
+        self.results.add_cutoffs(cutoff_rows(cell, metrics))
+
+    def record_failure(self, cell: Cell, commit: str) -> None:
+        """Nothing: a table has rows of finished runs only."""
+
+
+class SearchLedger:
+    """What was tried on validation data; a try that diverged counts as tried.
+
+    Args:
+        results: the directory of CSVs.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    def find(self, cell: Cell) -> str | None:
+        """NDCG@20 on validation."""
+        known = self.results.by_identity([SEARCH]).get(cell.identity)
+        return None if known is None else f"validation {known['validation_ndcg20'] or known['outcome']}"
+
+    def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
+        """Its value on validation; that on the test part is not looked at."""
+        self._add(
+            cell,
+            {
+                "validation_ndcg20": f"{metrics['validation']['ndcg@20']:.5f}",
+                "best_epoch": str(metrics["best_epoch"]),
+                "seconds": str(round(metrics["seconds_per_epoch"] * metrics["trained_epochs"])),
+                "outcome": "finished",
+                "commit": commit,
+            },
+        )
+
+    def record_failure(self, cell: Cell, commit: str) -> None:
+        """A row without a value."""
+        self._add(cell, {"outcome": "diverged", "commit": commit})
+
+    def best(self, cells: list[Cell]) -> Cell | None:
+        """The cell with the highest value on validation; `None` unless all were tried and one of them went well."""
+        known = self.results.by_identity([SEARCH])
+        rows = [known.get(cell.identity) for cell in cells]
+        if not all(rows):
+            return None
+        values = [float(row["validation_ndcg20"] or "-inf") for row in rows if row is not None]
+        best = max(range(len(cells)), key=lambda index: values[index])
+        return cells[best] if values[best] > float("-inf") else None
+
+    def _add(self, cell: Cell, values: Row) -> None:
+        row = dict.fromkeys(SEARCH_COLUMNS, "") | cell.columns() | values
+        self.results.merge(SEARCH, [row], columns=SEARCH_COLUMNS, key=identity_of)

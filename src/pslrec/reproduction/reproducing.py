@@ -1,0 +1,116 @@
+"""A table from its cells to its pages: run what is missing, judge it, render it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pslrec.reproduction import claims, datasets, significance
+from pslrec.reproduction.cells import PUBLISHED_EPOCHS, Cell
+from pslrec.reproduction.cost import Costs
+from pslrec.reproduction.execution import Executor, Task, Watcher
+from pslrec.reproduction.grid import Choice, Grid
+from pslrec.reproduction.ledgers import Ledger, SearchLedger, TableLedger
+from pslrec.reproduction.page import tables_of, write_rendered, write_table
+from pslrec.reproduction.provision import Provision
+from pslrec.reproduction.results import Results
+from pslrec.reproduction.search import inside_cells, inside_trials
+from pslrec.reproduction.tabular import TextTable
+
+FORMS = "forms"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are.
+
+    Args:
+        directory: with `grid.toml`, `published/`, `results/` and the page.
+        runs: where run directories live.
+        data: where the data sets lie; by default `PSLREC_DATA_DIR` and the cache.
+    """
+
+    directory: Path
+    runs: Path
+    data: Path | None = None
+
+    def provision(self) -> Provision:
+        """What finds the data."""
+        return Provision(self.data, self.runs / "data")
+
+    def results(self, *, is_try: bool = False) -> Results:
+        """The CSVs; those of a try stay with its runs."""
+        return Results((self.runs if is_try else self.directory) / "results")
+
+
+class Reproduction:
+    """The tables of the paper.
+
+    Args:
+        places: where things are.
+        choice: what to run.
+        budget: seconds after which nothing goes on.
+        watch: is told whenever something changes.
+    """
+
+    def __init__(
+        self, places: Places, choice: Choice, *, budget: float | None = None, watch: Watcher = lambda _tasks: None
+    ) -> None:
+        self.places, self.choice, self._watch = places, choice, watch
+        self._deadline = float("inf") if budget is None else time.monotonic() + budget
+        self.grid = Grid(places.directory)
+        self.is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
+        self.results = places.results(is_try=self.is_try)
+        known = [row for name in self.results.tables_of_runs() for row in self.results.rows(name)]
+        self._costs = Costs(known, self.grid.file.datasets)
+
+    def run(self, table: str, *, search: bool = False) -> list[Task]:
+        """Run the cells of a table that are not finished.
+
+        Args:
+            table: which one.
+            search: try the settings that were never printed, on validation data.
+        """
+        cells = self.grid.cells(table, self.choice)
+        executor = self._executor(TableLedger(self.results))
+        tasks = executor.run(cells, self._costs)
+        if table == FORMS:
+            tasks = tasks + self._run_inside(executor, cells, search=search)
+        return tasks
+
+    def _run_inside(self, executor: Executor, outside: Sequence[Cell], *, search: bool) -> list[Task]:
+        ledger = SearchLedger(self.results)
+        trials = inside_trials(self.grid, list(outside), self.choice)
+        tasks: list[Task] = []
+        if search:
+            tasks = self._executor(ledger).run([trial for group in trials.values() for trial in group], self._costs)
+        found = [best for group in trials.values() if (best := ledger.best(group)) is not None]
+        cells = [cell for best in found for cell in inside_cells(self.grid, best, self.choice)]
+        return tasks + executor.run(cells, self._costs)
+
+    def render(self, table: str) -> list[TextTable]:
+        """Write what is known of a table: significance, Markdown and LaTeX; of a try nothing is written."""
+        if self.is_try:
+            return tables_of(self.grid, self.results, table, with_tries=True)
+        significance.update(self.results, table, self.grid.cells(table, self.choice), self.places.runs)
+        return write_table(self.places.directory, self.grid, self.results, table)
+
+    def _executor(self, ledger: Ledger) -> Executor:
+        return Executor(ledger, self.places.provision(), self.places.runs, deadline=self._deadline, watch=self._watch)
+
+
+def measure_datasets(places: Places) -> tuple[TextTable, list[str]]:
+    """The table of data sets, and how to get those that are not here."""
+    grid, results = Grid(places.directory), places.results()
+    absent = datasets.measure(grid, places.provision(), results)
+    found = datasets.table(grid, results)
+    write_rendered(places.directory, results, "datasets", [found])
+    return found, absent
+
+
+def check_claims(places: Places) -> TextTable:
+    """The table of claims, from the results that there are."""
+    results = places.results()
+    found = claims.table(claims.write(results))
+    write_rendered(places.directory, results, "claims", [found])
+    return found
