@@ -69,7 +69,11 @@ class RunStage:
 
     def save_best(self, backbone: Backbone, epoch: int) -> None:
         """Write the model: representations of all users and items, and the tables behind them where these differ."""
-        write_tensors(self.path / f"{self._model}.safetensors", model_tensors(backbone), {"epoch": str(epoch)})
+        self.write_model(model_tensors(backbone), epoch)
+
+    def write_model(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
+        """Write a model given as `model_tensors` makes it."""
+        write_tensors(self.path / f"{self._model}.safetensors", tensors, {"epoch": str(epoch)})
 
     def read_model(self) -> dict[str, Tensor]:
         """The best model so far."""

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from pslrec.backbones import BACKBONES, Backbone, Representations
 from pslrec.data.interactions import Interactions
-from pslrec.errors import PslrecError
+from pslrec.data.vocabulary import Vocabulary
+from pslrec.errors import DataError, PslrecError, UnknownNameError
 from pslrec.evaluation.task import RowLists
 from pslrec.inference.fold_in import FoldIn, FrozenModel
 from pslrec.inference.ranking import (
@@ -38,17 +40,26 @@ class TrainedModel:
     Args:
         files: what the run left behind, see `TrainedModel.load`.
         memory_budget: bytes for scores; less means fewer users at a time.
+        parents: external ids of items that were not there in training, each with that of a known item in whose place it stands.
     """
 
-    def __init__(self, files: RunFiles, *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> None:
+    def __init__(
+        self,
+        files: RunFiles,
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        parents: Mapping[Any, Any] | None = None,
+    ) -> None:
         self._files, self._memory_budget = files, memory_budget
-        self.users, self.items = files.users, files.items
+        self.users = files.users
+        self.items, self._trained_rows = _with_parents(files.items, parents or {})
         self.loss_name, self.backbone_name = _name(files.config, "loss"), _name(files.config, "backbone")
         self._make_loss = _loss_maker(self.loss_name, _options(files.config, "loss"))
         similarity = self._make_loss().similarity
         users, items, scale = scored_tables(Representations(files.tables["users"], files.tables["items"]), similarity)
         self.user_vectors: Tensor = users * scale
-        self.item_vectors: Tensor = items
+        self.item_vectors: Tensor = items if self._trained_rows is None else items[self._trained_rows]
+        # Over the items of training, whose rows stay what they are when others come after them.
         self._train = self._interactions(files.train)
         self.seen: RowLists = RowLists.of(self._train, self._interactions(files.validation))
 
@@ -62,8 +73,16 @@ class TrainedModel:
         """
         return cls(read_run(Path(path)), memory_budget=memory_budget)
 
+    def with_parents(self, parents: Mapping[Any, Any]) -> "TrainedModel":
+        """The same model with items that were not there in training, each ranked as a known item is.
+
+        Args:
+            parents: external id of each new item, with that of the known item in whose place it stands.
+        """
+        return TrainedModel(self._files, memory_budget=self._memory_budget, parents=parents)
+
     def _interactions(self, pairs: tuple[Tensor, Tensor]) -> Interactions:
-        return Interactions(pairs[0].numpy(), pairs[1].numpy(), self.users, self.items)
+        return Interactions(pairs[0].numpy(), pairs[1].numpy(), self.users, self._files.items)
 
     @property
     def n_users(self) -> int:
@@ -72,7 +91,7 @@ class TrainedModel:
 
     @property
     def n_items(self) -> int:
-        """Items it was trained on."""
+        """Items it was trained on, and those that stand in the place of one."""
         return len(self.items)
 
     @property
@@ -130,8 +149,9 @@ class TrainedModel:
             exclude_seen: leave out what is in the history.
             items: rows of the items to choose from; all if not given.
         """
+        vectors = self.fold_in(histories)
         lists = self._lists(histories)
-        found = self._top(self._fold_in.vectors(lists), k, lists if exclude_seen else None, items)
+        found = self._top(vectors, k, lists if exclude_seen else None, items)
         empty = torch.from_numpy(lists.lengths == 0)
         found.items[empty], found.scores[empty] = -1, -torch.inf
         return found
@@ -142,7 +162,10 @@ class TrainedModel:
         Args:
             histories: item rows of each new user; an empty one gives a row of zeros.
         """
-        return self._fold_in.vectors(self._lists(histories))
+        rows = [checked_rows(history, self.n_items, "histories") for history in histories]
+        if self._trained_rows is not None:
+            rows = [self._trained_rows[history] for history in rows]
+        return self._fold_in.vectors(lists_of(rows))
 
     def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
         """The items nearest to some, by cosine; an item is not among its own."""
@@ -195,6 +218,23 @@ class TrainedModel:
         backbone.user_table.data = tables.get("user_table", tables["users"])
         backbone.item_table.data = tables.get("item_table", tables["items"])
         return backbone.requires_grad_(False).eval()
+
+
+def _with_parents(items: Vocabulary, parents: Mapping[Any, Any]) -> tuple[Vocabulary, Tensor | None]:
+    """The items with the new ones after them, and the trained row behind each; `None` if there are no new ones."""
+    if not parents:
+        return items, None
+    for new, known in parents.items():
+        if items.find(new) is not None:
+            raise DataError(f"`parents`: item `{new}` was there in training and needs no parent")
+        if items.find(known) is None:
+            raise UnknownNameError(f"`parents`: unknown item `{known}`, the parent of `{new}`")
+    try:
+        added = pl.Series(list(parents)).cast(items.series.dtype, strict=True)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"`parents` must name new items by ids of the type {items.series.dtype}: {error}") from error
+    rows = torch.from_numpy(items.rows(parents.values()).astype(np.int64))
+    return Vocabulary(pl.concat([items.series, added]), kind=items.kind), torch.cat([torch.arange(len(items)), rows])
 
 
 class _explained:  # noqa: N801 - used as a function

@@ -45,8 +45,8 @@ def top_items(
         candidates: rows of the items to choose from; all if not given.
         memory_budget: bytes for scores; less means fewer users at a time.
 
-    >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1)
-    TopItems(items=tensor([[1], [1]]), scores=tensor([[1.], [2.]]))
+    >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
+    [[1], [1]]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigError(f"`k` must be a whole number of at least 1, got {k!r}")
