@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from pslrec.cli import main
-from pslrec.cli.tune import seconds_of
 from pslrec.data.synthetic import TasteModel, planted_tastes
-from pslrec.errors import ConfigError
 
 QUICK = ("--set", "training.epochs=2", "--set", "training.validate_every=1", "--set", "sampling.negatives=5")
 SMALL = ("--set", "backbone.dimension=8", "--threads", "1")
@@ -88,16 +86,3 @@ def test_tune_explains_what_is_wrong_in_one_sentence(pslrec, log, arguments, mes
     assert code == 2
     assert message in err
     assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("1h 30min", 5400), ("2d", 172800)]
-)
-def test_budget_is_read_as_people_write_it(text, seconds):
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "h", "-3h", "1x", "1h!"])
-def test_budget_that_is_no_time_is_refused(text):
-    with pytest.raises(ConfigError, match="must be a time"):
-        seconds_of(text)

@@ -17,6 +17,7 @@ from pslrec.cli.evaluate import evaluate_command
 from pslrec.cli.listing import backbones_command, losses_command
 from pslrec.cli.reproduce import reproduce_app
 from pslrec.cli.serve import serve_command
+from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
 from pslrec.errors import PslrecError
@@ -48,6 +49,7 @@ app.add_typer(reproduce_app)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("tune")(tune_command)
+app.command("stress")(stress_command)
 app.command("serve")(serve_command)
 app.command("losses")(losses_command)
 app.command("backbones")(backbones_command)

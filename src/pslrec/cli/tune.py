@@ -1,6 +1,5 @@
 """`pslrec tune`: settings chosen on validation, by trying them."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pslrec.cli.reproduce import seconds_of
 from pslrec.cli.train import SetOption, base_configuration, parse_settings
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 SHOWN_CELLS = 10
-UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 GridOption = Annotated[
     list[str] | None,
@@ -119,20 +118,6 @@ def chosen_grid(texts: list[str], configuration: "RunConfig", fixed: list[str]) 
             raise ConfigError(f"`{name}` is given twice; give its values in one `--grid`")
         grid[name] = [parse_settings([f"{name}={value.strip()}"])[name] for value in values.split(",")]
     return grid
-
-
-def seconds_of(text: str) -> float:
-    """A time such as 90s, 30m, 1.5h or 1h30m in seconds.
-
-    >>> seconds_of("90"), seconds_of("1.5h"), seconds_of("1h30m")
-    (90.0, 5400.0, 5400.0)
-    """
-    from pslrec.errors import ConfigError
-
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd]?)", text)
-    if not parts or re.sub(r"\s", "", text) != "".join(number + unit for number, unit in parts):
-        raise ConfigError(f"`--budget` must be a time such as 90s, 30m or 1.5h, got {text!r}")
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
 def show_result(result: "TuningResult", console: Console) -> None:
