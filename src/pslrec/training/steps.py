@@ -100,7 +100,8 @@ class LookupStep:
             factor /= batch.n_pairs
             values = catalog_pass.values(users, items, batch)
             self._gradients = lambda: catalog_pass.gradients(factor)
-            return torch.sum(values) * factor
+            value: Tensor = torch.sum(values) * factor
+            return value
         users, items = users.requires_grad_(), items.detach().requires_grad_()
         loss = self.objective.ranking_loss(users, items, batch)
         self._gradients = lambda: _backward(loss, users, items)
