@@ -45,7 +45,7 @@ NB_MODULE(_native, module) {
     module.def("sampled_scores_backward", &pslrec::sampled_scores_backward, "Gradient of `sampled_scores`.");
     module.def("adam_fetch", &pslrec::adam_fetch, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
     module.def("adam_update", &pslrec::adam_update, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
-    module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `pslrec.kernels.catalog.catalog_log_sum_plainly`.");
+    module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `catalog_values` of the losses.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     pslrec::sparse_product::register_with(module);
     pslrec::top_k::register_with(module);

@@ -1,6 +1,7 @@
 """The exact row operation against every pair of a positive and a negative, in double precision."""
 
 import math
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -59,20 +60,45 @@ def all_pairs(scores, block, operation):
     return torch.logsumexp(operation.exponent * sigma.log_value(differences) + weights.log(), dim=1)
 
 
-def errors(scores, block, operation):
-    """Largest error of a row's loss per positive, and of its gradient, in the units of the tolerances."""
-    values, slopes = exact(scores, block, operation)
+def truth(scores, block, operation):
+    """Loss and gradient of each row by all pairs in double precision, and how large the losses of its positives are."""
     inputs = torch.tensor(scores, dtype=torch.float32).double().requires_grad_()
     each = all_pairs(inputs, block, operation)
     each.sum().backward()
     owners, _ = block.pairs()
-    per_user = torch.zeros(len(values), dtype=torch.float64)
-    wanted = per_user.index_add(0, owners, each.detach())
+    per_user = torch.zeros(len(inputs), dtype=torch.float64)
     sizes = per_user.index_add(0, owners, each.detach().abs().clamp_min(1.0))
+    return per_user.index_add(0, owners, each.detach()), inputs.grad, sizes
+
+
+def errors(scores, block, operation, wanted=None):
+    """Largest error of a row's loss per positive, and of its gradient, in the units of the tolerances."""
+    values, slopes = exact(scores, block, operation)
+    losses, gradients, sizes = wanted or truth(scores, block, operation)
     assert torch.isfinite(slopes).all()
-    loss_error = ((values - wanted).abs() / sizes).max()
-    gradient_error = ((slopes - inputs.grad).abs().amax(1) / inputs.grad.abs().amax(1).clamp_min(1e-30)).max()
+    loss_error = ((values - losses).abs() / sizes).max()
+    gradient_error = ((slopes - gradients).abs().amax(1) / gradients.abs().amax(1).clamp_min(1e-30)).max()
     return float(loss_error), float(gradient_error)
+
+
+@cache
+def example(shape, stretch=1.0):
+    scores, positives = shape(np.random.default_rng(0))
+    return scores * stretch, block_of(positives, scores.shape[1])
+
+
+@cache
+def truth_of_example(shape, operation, stretch=1.0):
+    # Both variants of the kernel are held to it, and it takes longer than they do.
+    return truth(*example(shape, stretch), operation)
+
+
+def assert_exact(shape, operation, stretch=1.0):
+    loss_error, gradient_error = errors(
+        *example(shape, stretch), operation, truth_of_example(shape, operation, stretch)
+    )
+    assert loss_error <= LOSS_TOLERANCE, f"loss of {operation} at scores times {stretch}"
+    assert gradient_error <= GRADIENT_TOLERANCE, f"gradient of {operation} at scores times {stretch}"
 
 
 def gaussian(generator, rows, spread=0.12):
@@ -162,20 +188,41 @@ def variant(request):
     native.use_portable_rows(False)
 
 
+each_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+
+
 @pytest.mark.parametrize("surrogate", SURROGATES)
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-def test_row_operation_equals_all_pairs(shape, surrogate, variant):
-    scores, positives = shape(np.random.default_rng(0))
-    block = block_of(positives, scores.shape[1])
+@each_shape
+def test_log_sum_equals_all_pairs(shape, surrogate, variant):
     for temperature in TEMPERATURES:
-        operation = RowOperation("log-sum", surrogate, exponent_of(temperature))
-        loss_error, gradient_error = errors(scores, block, operation)
-        assert loss_error <= LOSS_TOLERANCE, f"loss at temperature {temperature}"
-        assert gradient_error <= GRADIENT_TOLERANCE, f"gradient at temperature {temperature}"
+        assert_exact(shape, RowOperation("log-sum", surrogate, exponent_of(temperature)))
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_false_negatives_weigh_as_the_noise_says(surrogate, variant):
+@each_shape
+def test_relu_near_a_straight_line_equals_all_pairs(shape, variant):
+    for exponent in (0.8, 1.0, 1.05, 1.5, 2.0):
+        assert_exact(shape, RowOperation("log-sum", "relu", exponent))
+
+
+@pytest.mark.parametrize("surrogate", ["tanh", "relu", "softplus"])
+@each_shape
+def test_inside_form_equals_all_pairs(shape, surrogate, variant):
+    for temperature in (0.005, 0.05, 0.15, 0.25, 1.0):
+        assert_exact(shape, RowOperation("inside", surrogate, 1 / temperature))
+
+
+@each_shape
+def test_mean_equals_all_pairs_however_far_scores_lie_apart(shape, variant):
+    for stretch in (1.0, 4.0, 20.0, 100.0, 1e4):
+        assert_exact(shape, RowOperation("mean", "softplus"), stretch)
+
+
+WITH_NOISE = [RowOperation("log-sum", surrogate, exponent_of(t)) for surrogate in SURROGATES for t in TEMPERATURES]
+WITH_NOISE += [RowOperation("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")]
+WITH_NOISE += [RowOperation("mean", "softplus"), RowOperation("log-sum", "relu", 1.0)]
+
+
+def test_false_negatives_weigh_as_the_noise_says(variant):
     generator = np.random.default_rng(1)
     positives = choose(generator, 10, 80, 5)
     false = [np.setdiff1d(generator.choice(N_ITEMS, 3), own) for own in positives[:2]] + [np.zeros(0, dtype=int)]
@@ -184,11 +231,11 @@ def test_false_negatives_weigh_as_the_noise_says(surrogate, variant):
     for row in range(2):
         share = weights[row, false[row]].sum() / weights[row].sum()
         assert math.isclose(share, 0.3, rel_tol=1e-6)
-    for temperature in TEMPERATURES:
-        operation = RowOperation("log-sum", surrogate, exponent_of(temperature))
-        loss_error, gradient_error = errors(gaussian(generator, 3), block, operation)
-        assert loss_error <= LOSS_TOLERANCE
-        assert gradient_error <= GRADIENT_TOLERANCE
+    scores = gaussian(generator, 3)
+    for operation in WITH_NOISE:
+        loss_error, gradient_error = errors(scores, block, operation)
+        assert loss_error <= LOSS_TOLERANCE, operation
+        assert gradient_error <= GRADIENT_TOLERANCE, operation
 
 
 @pytest.mark.parametrize("surrogate", ["tanh", "atan", "softplus"])
@@ -199,6 +246,31 @@ def test_error_falls_geometrically_with_nodes(surrogate):
     found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 4 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
+
+
+@pytest.mark.parametrize("stretch", [10.0, 30.0])
+def test_error_of_the_mean_falls_geometrically_with_nodes(stretch):
+    scores, block = example(long_history_far_apart, stretch)
+    operations = [RowOperation("mean", "softplus", tolerance=0.0, first_nodes=nodes) for nodes in (4, 8, 16, 32)]
+    found = [errors(scores, block, operation)[0] for operation in operations]
+    assert all(later < earlier / 10 for earlier, later in pairwise(found) if earlier > 1e-6)
+    assert found[-1] < 1e-6 < found[0]
+
+
+@pytest.mark.parametrize("stretch", [0.01, 1.0, 30.0, 300.0])
+@pytest.mark.parametrize("count", [7, 8, 9, 63, 64, 65, 300])
+def test_mean_is_exact_where_nodes_give_way_to_positives(count, stretch):
+    generator = np.random.default_rng(count)
+    block = block_of(choose(generator, count), N_ITEMS)
+    loss_error, gradient_error = errors(gaussian(generator, 1) * stretch, block, RowOperation("mean", "softplus"))
+    assert loss_error <= LOSS_TOLERANCE
+    assert gradient_error <= GRADIENT_TOLERANCE
+
+
+def test_tables_that_do_not_fit_the_block_are_refused():
+    block = block_of([np.array([0])], N_ITEMS)
+    with pytest.raises(ValueError, match="of the catalogue's 700 items, got 1 and 699"):
+        catalog_row_values(torch.ones(1, 4), torch.ones(699, 4), block, RowOperation("mean", "softplus"), scale=1.0)
 
 
 def test_values_do_not_depend_on_the_block():
@@ -214,8 +286,8 @@ def test_values_do_not_depend_on_the_block():
         torch.testing.assert_close(values, whole[part], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_gradient_reaches_users_and_items(surrogate):
+@pytest.mark.parametrize("kind", ["log-sum", "mean", "inside"])
+def test_gradient_reaches_users_and_items(kind):
     generator = np.random.default_rng(3)
     block = block_of(choose(generator, 3, 30), N_ITEMS)
     start = [
@@ -225,7 +297,7 @@ def test_gradient_reaches_users_and_items(surrogate):
     fused = [table.clone().requires_grad_() for table in start]
     plain = [table.double().requires_grad_() for table in start]
     factors = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    operation = RowOperation("log-sum", surrogate, 10.0)
+    operation = RowOperation(kind, "softplus", 10.0)
     values = catalog_row_values(*fused, block, operation, scale=0.5)
     (values * factors).sum().backward()
     each = all_pairs(plain[0] @ plain[1].T * 0.5, block, operation)

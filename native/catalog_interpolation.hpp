@@ -1,0 +1,274 @@
+// One user's loss when it is a smooth function of the positive's score: interpolate it between Chebyshev nodes. `Terms` says
+// what the function is at a node, and what each negative adds to the gradient there; see `PowerTerms`.
+
+#pragma once
+
+#include <math.h>
+
+#include <cstdint>
+
+#include "catalog_powers.hpp"
+#include "catalog_vectors.hpp"
+
+namespace pslrec::PSLREC_VARIANT {
+
+namespace {
+
+template <typename Terms>
+class InterpolatedRow {
+  public:
+    typedef typename Terms::Number Number;
+    typedef typename Terms::V V;
+    static constexpr int kWidth = Terms::kWidth;
+
+    InterpolatedRow(const CatalogRow& row, float highest, float lowest)
+        : row_(row), highest_(highest), lowest_(lowest), terms_(row, highest) {
+        for (std::int64_t n = row.tail; n < row.padded; ++n) row.scores[n] = 0.0f;
+    }
+
+    double run() {
+        const std::int64_t count = choose_nodes();
+        const double value = count == 0 ? nodes_at_positives() : nodes_between(count);
+        write_gradient();
+        return value;
+    }
+
+  private:
+    // How many Chebyshev nodes it takes, or 0 if the positives themselves are no more; leaves the nodes evaluated.
+    std::int64_t choose_nodes() {
+        double low = 1e30, high = -1e30;
+        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
+            const double s = static_cast<double>(row_.positives[i]);
+            low = s < low ? s : low;
+            high = s > high ? s : high;
+        }
+        middle_ = 0.5 * (low + high);
+        half_ = 0.5 * (high - low);
+        if (half_ < 1e-7) {
+            nodes_[0] = terms_.evaluate(middle_);
+            n_nodes_ = 1;
+            return 1;
+        }
+        for (std::int64_t count = row_.first_nodes; count <= kMostNodes; count *= 2) {
+            if (row_.n_positives <= count) return 0;
+            for (std::int64_t r = 0; r < count; ++r) nodes_[r] = terms_.evaluate(middle_ + half_ * ::cos(angle(r, count)));
+            n_nodes_ = count;
+            if (row_.tolerance <= 0.0 || is_resolved(count)) return count;
+        }
+        return 0;
+    }
+
+    static double angle(std::int64_t r, std::int64_t count) {
+        return kPi * (2.0 * static_cast<double>(r) + 1.0) / (2.0 * static_cast<double>(count));
+    }
+
+    // The last two Chebyshev coefficients tell what the ones left out would add.
+    bool is_resolved(std::int64_t count) const {
+        double value_tail = 0.0, slope_tail = 0.0, value_size = 1.0, value_least = 1e30, slope_size = 0.0;
+        for (std::int64_t q = count - 2; q < count; ++q) {
+            double value = 0.0, slope = 0.0;
+            for (std::int64_t r = 0; r < count; ++r) {
+                const double basis = ::cos(static_cast<double>(q) * angle(r, count));
+                value += basis * nodes_[r].value;
+                slope += basis * nodes_[r].slope;
+            }
+            value_tail += ::fabs(value) * 2.0 / static_cast<double>(count);
+            slope_tail += ::fabs(slope) * 2.0 / static_cast<double>(count);
+        }
+        for (std::int64_t r = 0; r < count; ++r) {
+            value_size = ::fmax(value_size, ::fabs(nodes_[r].value));
+            value_least = ::fmin(value_least, ::fabs(nodes_[r].value));
+            slope_size = ::fmax(slope_size, ::fabs(nodes_[r].slope));
+        }
+        if constexpr (!Terms::kIsBounded) {
+            // Losses of far apart positives are not of one size, and a bend near the end of a long interval, as sharp as the
+            // unit of the scores, would stand between the end and the first node unseen.
+            value_size = ::fmax(1.0, value_least);
+            if (half_ * (1.0 - ::cos(angle(0, count))) > 0.25) return false;
+        }
+        // A slope may be a hundred times less exact than a value: it only steers.
+        return value_tail <= row_.tolerance * value_size && slope_tail <= 100.0 * row_.tolerance * slope_size;
+    }
+
+    double nodes_between(std::int64_t count) {
+        double weights[kMostNodes], basis[kMostNodes];
+        for (std::int64_t r = 0; r < count; ++r) {
+            weights[r] = (r % 2 ? -1.0 : 1.0) * ::sin(angle(r, count));
+            multiplicity_[r] = 0.0;
+        }
+        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
+            lagrange(static_cast<double>(row_.positives[i]), weights, count, basis);
+            double slope = 0.0;
+            for (std::int64_t r = 0; r < count; ++r) {
+                multiplicity_[r] += basis[r];
+                slope += basis[r] * nodes_[r].slope;
+            }
+            row_.positive_gradients[i] = static_cast<float>(-slope);
+        }
+        double value = 0.0;
+        for (std::int64_t r = 0; r < count; ++r) value += multiplicity_[r] * nodes_[r].value;
+        return value;
+    }
+
+    // The barycentric form, exact at the nodes.
+    void lagrange(double s, const double* weights, std::int64_t count, double* basis) const {
+        double total = 0.0;
+        for (std::int64_t r = 0; r < count; ++r) {
+            const double distance = s - nodes_[r].x;
+            if (::fabs(distance) < 1e-14) {
+                for (std::int64_t other = 0; other < count; ++other) basis[other] = other == r ? 1.0 : 0.0;
+                return;
+            }
+            basis[r] = weights[r] / distance;
+            total += basis[r];
+        }
+        for (std::int64_t r = 0; r < count; ++r) basis[r] /= total;
+    }
+
+    double nodes_at_positives() {
+        double value = 0.0;
+        n_nodes_ = 0;
+        is_at_positives_ = true;
+        if (row_.n_positives > kMostNodes) n_samples_ = kMostSamples;
+        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
+            const Node node = terms_.evaluate(static_cast<double>(row_.positives[i]));
+            row_.positive_gradients[i] = static_cast<float>(-node.slope);
+            value += node.value;
+            // More positives than fit are added to the gradient as they come.
+            if (n_nodes_ == kMostNodes) {
+                add_to_samples();
+                add_to_tail();
+                n_nodes_ = 0;
+            }
+            nodes_[n_nodes_] = node;
+            multiplicity_[n_nodes_++] = 1.0;
+        }
+        return value;
+    }
+
+    // The gradient of a negative is a smooth function of its score alone, sum_r c_r g'(s - x_r) / H(x_r): sample it at
+    // Chebyshev points between the lowest and the highest score, and let every item read it off the series.
+    static constexpr std::int64_t kMostSamples = 128;
+
+    double sample_point(std::int64_t p) const {
+        const double centre = 0.5 * (static_cast<double>(highest_) + static_cast<double>(lowest_));
+        const double radius = 0.5 * (static_cast<double>(highest_) - static_cast<double>(lowest_));
+        return centre + radius * ::cos(angle(p, n_samples_));
+    }
+
+    void add_to_samples() {
+        for (std::int64_t p = 0; p < n_samples_; p += kWidth) {
+            V q;
+            for (int lane = 0; lane < kWidth; ++lane) q[lane] = Terms::prepared_number(sample_point(p + lane));
+            for (std::int64_t r = 0; r < n_nodes_; ++r) {
+                const V term = terms_.slope_term(q, nodes_[r]);
+                for (int lane = 0; lane < kWidth; ++lane) {
+                    samples_[p + lane] += multiplicity_[r] * nodes_[r].factor * static_cast<double>(term[lane]);
+                }
+            }
+        }
+    }
+
+    // The few negatives with weights of their own are not read off the series: a large weight would magnify its error.
+    void add_to_tail() {
+        for (std::int64_t n = row_.tail; n < row_.padded; n += kWidth) {
+            const V q = terms_.prepared(n);
+            for (std::int64_t r = 0; r < n_nodes_; ++r) {
+                const V term = terms_.slope_term(q, nodes_[r]);
+                for (int lane = 0; lane < kWidth; ++lane) {
+                    const double share = multiplicity_[r] * nodes_[r].factor * static_cast<double>(term[lane]);
+                    row_.scores[n + lane] += static_cast<float>(share) * row_.tail_weights[n - row_.tail + lane];
+                }
+            }
+        }
+    }
+
+    void write_gradient() {
+        double coefficients[kMostSamples];
+        add_to_tail();
+        add_to_samples();
+        std::int64_t degree = chebyshev(coefficients);
+        if (degree >= n_samples_ - 2 && n_samples_ < kMostSamples) {
+            n_samples_ = kMostSamples;
+            for (double& sample : samples_) sample = 0.0;
+            add_to_samples();
+            degree = chebyshev(coefficients);
+        }
+        if constexpr (!Terms::kIsBounded) {
+            if (degree >= n_samples_ - 2) return write_every_gradient();
+        }
+        clenshaw(coefficients, degree);
+    }
+
+    // Coefficients of the samples' series, and how many of them matter to a millionth of the largest sample.
+    std::int64_t chebyshev(double* coefficients) const {
+        double size = 0.0, left_out = 0.0;
+        for (std::int64_t p = 0; p < n_samples_; ++p) size = ::fmax(size, ::fabs(samples_[p]));
+        std::int64_t degree = 0;
+        const std::int64_t stride = kMostSamples / n_samples_;
+        for (std::int64_t q = n_samples_ - 1; q >= 0; --q) {
+            double sum = 0.0;
+            for (std::int64_t p = 0; p < n_samples_; ++p) {
+                sum += samples_[p] * row_.cosines[(stride * q * (2 * p + 1)) % (4 * kMostSamples)];
+            }
+            coefficients[q] = sum * (q == 0 ? 1.0 : 2.0) / static_cast<double>(n_samples_);
+            left_out += ::fabs(coefficients[q]);
+            if (degree == 0 && left_out > 1e-6 * size) degree = q;
+        }
+        return degree;
+    }
+
+    void clenshaw(const double* coefficients, std::int64_t degree) {
+        float single[kMostSamples];
+        for (std::int64_t q = 0; q <= degree; ++q) single[q] = static_cast<float>(coefficients[q]);
+        const float centre = 0.5f * (highest_ + lowest_), radius = 0.5f * (highest_ - lowest_);
+        const float inverse = radius > 0.0f ? 1.0f / radius : 0.0f;
+        const auto series = [&](std::int64_t n) {
+            const Vector t = smaller(larger((load(row_.scores + n) - centre) * inverse, spread(-1.0f)), spread(1.0f));
+            const Vector twice = t + t;
+            Vector next = spread(0.0f), after = spread(0.0f);
+            for (std::int64_t q = degree; q >= 1; --q) {
+                const Vector now = twice * next - after + single[q];
+                after = next;
+                next = now;
+            }
+            return t * next - after + single[0];
+        };
+        for (std::int64_t n = 0; n < row_.tail; n += kLanes) store(row_.scores + n, series(n));
+    }
+
+    // Where the scores lie too far apart for a series; such terms do not depend on what was found at the node.
+    void write_every_gradient() {
+        for (std::int64_t n = 0; n < row_.tail; n += kWidth) {
+            const V q = terms_.prepared(n);
+            V sum = V{};
+            if (is_at_positives_) {
+                for (std::int64_t i = 0; i < row_.n_positives; ++i) {
+                    sum += terms_.slope_term(q, Node{static_cast<double>(row_.positives[i]), 0.0, 0.0, 0.0, 0.0});
+                }
+            } else {
+                for (std::int64_t r = 0; r < n_nodes_; ++r) {
+                    sum += terms_.slope_term(q, nodes_[r]) * static_cast<Number>(multiplicity_[r]);
+                }
+            }
+            for (int lane = 0; lane < kWidth; ++lane) {
+                row_.scores[n + lane] = static_cast<float>(sum[lane]) * static_cast<float>(nodes_[0].factor);
+            }
+        }
+    }
+
+    const CatalogRow& row_;
+    float highest_, lowest_;
+    Terms terms_;
+    double middle_ = 0.0, half_ = 0.0;
+    std::int64_t n_nodes_ = 0;
+    std::int64_t n_samples_ = 32;
+    bool is_at_positives_ = false;
+    Node nodes_[kMostNodes];
+    double multiplicity_[kMostNodes];
+    double samples_[kMostSamples] = {};
+};
+
+}  // namespace
+
+}  // namespace pslrec::PSLREC_VARIANT
