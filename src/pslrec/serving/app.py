@@ -125,7 +125,7 @@ class Application:
         return _json(await self._service.recommend_for_history(self._asked(HistoryRequest, asking.body)))
 
     async def _similar(self, asking: Asking) -> Reply:
-        given = dict(parse_qsl(asking.query.decode("latin-1"), keep_blank_values=True, max_num_fields=20))
+        given = dict(parse_qsl(asking.query.decode("latin-1"), keep_blank_values=True))
         k = given.pop("k", "20")
         if given:
             raise Refusal(422, f"`{shortened(next(iter(given)))}` is no setting of this request; it takes `k`")

@@ -71,15 +71,24 @@ def _delimited(path: Path) -> pl.DataFrame:
     content = in_memory(decompressed(path))
     if len(separator) > 1:
         content, separator = content.replace(separator.encode(), b"\x1f"), "\x1f"
-    # As text: an id such as 007 must stay what it is.
-    return pl.read_csv(
-        content,
-        separator=separator,
-        has_header=any(_is_item(name) or name.strip().lower() in TITLE_NAMES for name in header),
-        infer_schema=False,
-        encoding="utf8-lossy",
-        truncate_ragged_lines=True,
-    )
+    has_header = any(_is_item(name) or name.strip().lower() in TITLE_NAMES for name in header)
+
+    def read(quote: str | None) -> pl.DataFrame:
+        # As text: an id such as 007 must stay what it is.
+        return pl.read_csv(
+            content,
+            separator=separator,
+            has_header=has_header,
+            quote_char=quote,
+            infer_schema=False,
+            encoding="utf8-lossy",
+            truncate_ragged_lines=True,
+        )
+
+    try:
+        return read('"')
+    except pl.exceptions.PolarsError:  # a title may begin with a word in quotes
+        return read(None)
 
 
 def _is_item(name: str) -> bool:
