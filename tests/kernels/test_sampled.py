@@ -57,6 +57,14 @@ def test_ragged_shapes_equal_the_plain_twin(variant: str, batch: int, n_items: i
     assert_equals_the_twin(*example(batch, n_items, width, 6), 0.5)
 
 
+@pytest.mark.parametrize("row", [-1, 30])
+def test_candidates_outside_the_table_are_refused(row: int) -> None:
+    users, items, candidates = example(7, 30, 41, 6)
+    candidates[3, 5] = row
+    with pytest.raises(IndexError, match=r"`candidates` must be rows of `items`, 0 to 29"):
+        sampled_scores(users, items, candidates)
+
+
 def test_items_that_are_no_candidate_have_gradient_zero(variant: str) -> None:
     users, items, _ = example(4, 10, 1, 64)
     candidates = torch.full((4, 6), 7, dtype=torch.int32)

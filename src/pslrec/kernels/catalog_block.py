@@ -47,38 +47,30 @@ class CatalogBlock:
         return weights
 
     def reduced(self) -> "ReducedBlock":
-        """The same block on a catalogue of its own, that of the drawn items and the block's positives."""
-        pool, n_users = self.pool, len(self.users)
-        owners, items = self.pairs()
-        parts = [torch.arange(pool.n_items) if self.drawn is None else self.drawn, items]
-        extras = None
-        if pool.noise > 0 and pool.false_negatives is not None:
-            extras = lists_of(pool.false_negatives, self.users)
-            parts.append(extras[1])
-        columns = torch.unique(torch.cat(parts))
-        is_drawn = torch.isin(columns, parts[0], assume_unique=True)
-        taken_owners, taken_items = lists_of(pool.taken, self.users)
-        places = torch.searchsorted(columns, taken_items).clamp(max=len(columns) - 1)
-        is_there = columns[places] == taken_items
-        # Neither what a user has is its negative, nor what is here for another user's sake.
-        undrawn = torch.nonzero(~is_drawn).flatten()
-        keys = torch.cat(
-            [
-                (taken_owners * len(columns) + places)[is_there],
-                (torch.arange(n_users).unsqueeze(1) * len(columns) + undrawn).flatten(),
-            ]
-        )
-        taken = _rows(torch.unique(keys), n_users, len(columns))
-        positives = _rows(owners * len(columns) + torch.searchsorted(columns, items), n_users, len(columns))
-        false = None
-        if extras is not None:
-            false = _rows(extras[0] * len(columns) + torch.searchsorted(columns, extras[1]), n_users, len(columns))
-        block = CatalogBlock(
-            torch.arange(n_users), positives, NegativePool(taken, len(columns), false, pool.noise if false else 0.0)
-        )
-        n_taken = pool.taken.lengths()[self.users]
-        free, seen = pool.n_items - n_taken, len(columns) - taken.lengths()
-        return ReducedBlock(columns, block, free.double() / seen.double())
+        """The same block on a catalogue of its own, that of the drawn items and what its users have of positives."""
+        drawn = torch.arange(self.pool.n_items) if self.drawn is None else self.drawn
+        has_noise = self.pool.noise > 0 and self.pool.false_negatives is not None
+        kept = [self.positives, *([self.pool.false_negatives] if has_noise else [])]
+        pairs = [lists_of(rows, self.users) for rows in kept if rows is not None]
+        columns = torch.unique(torch.cat([drawn, *(items for _, items in pairs)]))
+        lists = [_rows(owners, torch.searchsorted(columns, items), len(self.users)) for owners, items in pairs]
+        taken = self._taken_among(columns, drawn)
+        false_negatives, noise = (lists[1], self.pool.noise) if has_noise else (None, 0.0)
+        pool = NegativePool(taken, len(columns), false_negatives, noise)
+        n_negatives = self.pool.n_items - self.pool.taken.lengths()[self.users]
+        shares = n_negatives.double() / (len(columns) - taken.lengths()).double()
+        return ReducedBlock(columns, CatalogBlock(torch.arange(len(self.users)), lists[0], pool), shares)
+
+    def _taken_among(self, columns: Tensor, drawn: Tensor) -> Rows:
+        """The columns that are no negatives of a user: what it has taken, and what is here for another user's sake."""
+        owners, items = lists_of(self.pool.taken, self.users)
+        places = torch.searchsorted(columns, items).clamp(max=len(columns) - 1)
+        is_taken = torch.zeros(len(self.users), len(columns), dtype=torch.bool)
+        is_taken[:, ~torch.isin(columns, drawn, assume_unique=True)] = True
+        is_there = columns[places] == items
+        is_taken[owners[is_there], places[is_there]] = True
+        owners, places = torch.nonzero(is_taken, as_tuple=True)
+        return _rows(owners, places, len(self.users))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +100,7 @@ def lists_of(rows: Rows, users: Tensor) -> tuple[Tensor, Tensor]:
     return owners, rows.items[starts[owners] + within].long()
 
 
-def _rows(keys: Tensor, n_users: int, n_items: int) -> Rows:
-    """Lists from ascending keys user * n_items + item."""
-    counts = torch.bincount(keys // n_items, minlength=n_users)
-    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
-    return Rows(offsets, (keys % n_items).int())
+def _rows(owners: Tensor, items: Tensor, n_users: int) -> Rows:
+    """Lists from pairs in ascending order."""
+    counts = torch.bincount(owners, minlength=n_users)
+    return Rows(torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]), items.int())

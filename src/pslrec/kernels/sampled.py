@@ -45,12 +45,17 @@ _SLICE = 64
 
 
 def check_shapes(users: Tensor, items: Tensor, candidates: Tensor) -> None:
-    """Raise unless there is a row of candidates for every user, and users and items are equally wide."""
+    """Raise unless there is a row of candidates for every user, all of them rows of `items`, which are as wide as `users`."""
     if len(users) != len(candidates) or users.shape[1] != items.shape[1]:
         raise ValueError(
             "`users` (batch, dimension), `items` (n_items, dimension) and `candidates` (batch, any) do not fit each other, "
             f"got {tuple(users.shape)}, {tuple(items.shape)} and {tuple(candidates.shape)}"
         )
+    # The compiled kernels read where they are told; one pass over the rows is little beside the scores.
+    if candidates.device.type == "cpu" and candidates.numel() > 0:
+        lowest, highest = (int(end) for end in torch.aminmax(candidates))
+        if lowest < 0 or highest >= len(items):
+            raise IndexError(f"`candidates` must be rows of `items`, 0 to {len(items) - 1}, got {lowest} to {highest}")
 
 
 def runs_compiled(tensor: Tensor) -> bool:

@@ -29,11 +29,13 @@ class CatalogObjective:
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
-        users = functional.embedding(batch.users, representations.users)
+        device = representations.users.device
+        users = functional.embedding(batch.users.to(device), representations.users)
         users, items, _ = scored_tables(representations._replace(users=users), self.loss.similarity)
         value = self.ranking_loss(users, items, batch)
         owners, pair_items = batch.pairs()
-        auxiliary = self.backbone.auxiliary_loss(representations, batch.users[owners], pair_items)
+        pairs = batch.users[owners].to(device), pair_items.to(device)
+        auxiliary = self.backbone.auxiliary_loss(representations, *pairs)
         return value if auxiliary is None else value + auxiliary
 
     def ranking_loss(self, users: Tensor, items: Tensor, block: CatalogBlock) -> Tensor:
@@ -69,18 +71,16 @@ class CatalogObjective:
 
     def view(self, users: Tensor, items: Tensor, block: CatalogBlock) -> CatalogView:
         """The block as a loss sees it; arguments as in `ranking_loss`."""
-        device, dtype, part, columns = users.device, users.dtype, block, None
-        weights_factor = None
+        device, part, columns = users.device, block, None
+        shares = torch.ones(len(block.users), dtype=torch.float64)
         if block.drawn is not None:
             reduced = block.reduced()
-            part, columns = reduced.block, reduced.columns.to(device)
-            weights_factor = reduced.shares.to(device, dtype).unsqueeze(1)
+            part, columns, shares = reduced.block, reduced.columns.to(device), reduced.shares
             items = items.index_select(0, columns)
-        weights = part.weights(dtype).to(device)
         owners, pair_items = part.pairs()
         return CatalogView(
             scores=torch.mm(users * SCALES[self.loss.similarity], items.T),
-            weights=weights if weights_factor is None else weights * weights_factor,
+            weights=part.weights(users.dtype).mul_(shares.unsqueeze(1)).to(device),
             users=block.users.to(device),
             owners=owners.to(device),
             items=pair_items.to(device),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from pslrec.data.interactions import Interactions
 from pslrec.data.synthetic import planted_tastes
@@ -60,7 +61,59 @@ def test_a_user_with_every_item_is_refused():
     assert len(list(UserBlocks(log, include_positives=True).epoch(0))) == 1
 
 
-@pytest.mark.parametrize(("option", "value"), [("batch_pairs", 0), ("noise", 1.0), ("noise", -0.1)])
+def drawn_of(blocks, epoch, **options):
+    return [block.drawn.tolist() for block in blocks.epoch(epoch, **options)]
+
+
+def test_shared_items_depend_on_seed_epoch_and_block_alone(train):
+    first, again, other = (UserBlocks(train, batch_pairs=100, n_shared=20, seed=seed) for seed in (1, 1, 2))
+    drawn = drawn_of(first, 4)
+    assert all(len(set(block)) == len(block) == 20 and block == sorted(block) for block in drawn)
+    assert drawn == drawn_of(again, 4)
+    assert drawn[2:] == drawn_of(first, 4, first_batch=2)
+    assert len({tuple(block) for block in [*drawn, *drawn_of(first, 5), *drawn_of(other, 4)]}) == 3 * len(drawn)
+
+
+def test_every_item_is_drawn_alike(train):
+    blocks = UserBlocks(train, batch_pairs=100, n_shared=30)
+    counts = np.bincount(np.concatenate([np.concatenate(drawn_of(blocks, epoch)) for epoch in range(20)]))
+    n_blocks = counts.sum() / 30
+    assert len(counts) == 90
+    assert np.abs(counts / n_blocks - 1 / 3).max() < 5 * np.sqrt(2 / 9 / n_blocks)
+
+
+@pytest.mark.parametrize("n_shared", [None, 90, 1000])
+def test_nothing_is_drawn_where_all_items_are_asked_for(train, n_shared):
+    assert next(UserBlocks(train, n_shared=n_shared).epoch(0)).drawn is None
+
+
+def test_a_user_who_has_all_that_is_drawn_keeps_a_negative():
+    log = Interactions.from_ids(["ann"] * 8 + ["bob"], [*"abcdefgh", "z"])
+    for epoch in range(20):
+        for block in UserBlocks(log, n_shared=1, seed=epoch).epoch(epoch):
+            reduced = block.reduced()
+            assert (reduced.block.weights().sum(dim=1) >= 1).all()
+            assert (reduced.shares >= 1).all()
+
+
+def test_a_part_has_the_positives_and_weighs_as_the_whole_does(train):
+    false = train.select(np.arange(0, len(train), 7))
+    kept = train.select(np.setdiff1d(np.arange(len(train)), np.arange(0, len(train), 7)))
+    for options in ({}, {"false_negatives": false, "noise": 0.3}):
+        block = next(UserBlocks(kept, batch_pairs=100, n_shared=25, **options).epoch(0))
+        reduced = block.reduced()
+        part, whole = reduced.block.weights(torch.float64), block.weights(torch.float64)
+        owners, columns = reduced.block.pairs()
+        assert (owners.tolist(), reduced.columns[columns].tolist()) == tuple(each.tolist() for each in block.pairs())
+        # What is drawn weighs alike, what is not weighs nothing, unless it is the user's own false negative.
+        torch.testing.assert_close((part * reduced.shares.unsqueeze(1)).sum(1), whole.sum(1))
+        is_plain = (whole == 1.0)[:, reduced.columns]
+        is_drawn = torch.isin(reduced.columns, block.drawn)
+        torch.testing.assert_close(part * is_plain, (is_plain & is_drawn).double())
+        assert bool(((part > 0) <= (whole[:, reduced.columns] > 0)).all())
+
+
+@pytest.mark.parametrize(("option", "value"), [("batch_pairs", 0), ("noise", 1.0), ("noise", -0.1), ("n_shared", 0)])
 def test_impossible_options_are_refused(train, option, value):
-    with pytest.raises(ConfigError, match="must be"):
+    with pytest.raises(ConfigError, match=r"must be|needs an N"):
         UserBlocks(train, **{option: value})
