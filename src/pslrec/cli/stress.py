@@ -49,6 +49,7 @@ def stress_command(
 
     from pslrec.cli.progress import TrainingProgress
     from pslrec.errors import ConfigError
+    from pslrec.losses import LOSSES
     from pslrec.reproduction.stress import StressPlan, stress, summarize
     from pslrec.reproduction.stress_report import write_stress
     from pslrec.training import TrainingInterrupted
@@ -65,6 +66,8 @@ def stress_command(
     common = parse_settings(settings or [])
     shared = {name: value for name, value in common.items() if not name.startswith("loss.")}
     options = {loss: _options(loss, common, settings_for or []) for loss in names}
+    if mode == "sampled" and "sampling.negatives" not in common:
+        options = {loss: {"sampling.negatives": LOSSES[loss].default_negatives, **own} for loss, own in options.items()}
     plan = StressPlan(
         losses=names,
         noise=_numbers(noise, "noise"),

@@ -1,5 +1,6 @@
 """The scores that a finished run gives, user by user, with what is known about each item."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from pslrec.experiment import TrainingData, load_training_data, run, scored_vect
 from pslrec.losses import LOSSES
 from pslrec.seeding import generator
 
+logger = logging.getLogger(__name__)
 HELD_OUT, PLANTED, TRUTH = "held out", "planted", "true favourites"
 # Small enough for seconds, large enough to learn; a tenth of the pairs come back as negatives.
 SYNTHETIC_SETTINGS: Mapping[str, Any] = {
@@ -159,6 +161,7 @@ def synthetic_runs(directory: Path, losses: Sequence[str] = ("sl", "psl-relu")) 
     for loss in losses:
         path = directory / f"synthetic-{loss}"
         if not (path / "metrics.json").exists():
+            logger.info("training %s on made-up data with planted false negatives", loss)
             run(RunConfig.from_settings({**SYNTHETIC_SETTINGS, "loss.name": loss}), out=path, resume=True)
         paths.append(path)
     return paths
