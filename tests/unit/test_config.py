@@ -25,6 +25,7 @@ OTHER_VALUES: dict[str, Any] = {
     "loss.name": "sl@k",
     "sampling.negatives": 77,
     "sampling.batch_pairs": 512,
+    "sampling.replacement": False,
     "sampling.include_positives": True,
     "sampling.noise.probability": 0.3,
     "sampling.noise.fraction": 0.2,
@@ -34,12 +35,15 @@ OTHER_VALUES: dict[str, Any] = {
     "sampling.noise.hide_at_test": True,
     "sampling.noise.seed": 8,
     "training.learning_rate": 0.1,
+    "training.schedule": "cosine",
     "training.weight_decay": 1e-6,
     "training.epochs": 7,
     "training.validate_every": 2,
     "training.patience": 4,
     "training.checkpoint_seconds": 1.5,
     "training.seed": 1,
+    "training.refit": True,
+    "training.warm_start": "some/run",
     "evaluation.k": (3, 10),
     "evaluation.protocol": "paper",
     "evaluation.memory_megabytes": 64,
@@ -72,15 +76,26 @@ def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_
     assert again == resolved
     assert again.resolved() == resolved
     assert resolved.loss.options() == LOSSES[loss]().options()
-    assert resolved.sampling.negatives == LOSSES[loss].default_negatives
+    assert resolved.sampling.negatives == "auto"
     expected = LOSSES[loss].initialization or BACKBONES[backbone].default_initialization
     assert resolved.backbone.options()["initialization"] == expected
     tree = tomllib.loads(resolved.to_toml())
-    unset = {"data.train_fraction", "data.minimum_rating"}  # stand for "as it is"
+    unset = {"data.train_fraction", "data.minimum_rating", "training.warm_start"}  # stand for "as it is"
     for name in set(setting_names()) - unset:
         node = tree
         for part in name.split("."):
             node = node[part]
+
+
+@pytest.mark.parametrize("loss", LOSSES.names())
+def test_paper_protocol_draws_the_negatives_of_the_loss(loss: str) -> None:
+    config = RunConfig.from_settings({"loss.name": loss, "evaluation.protocol": "paper"})
+    assert config.resolved().sampling.negatives == LOSSES[loss].default_negatives
+
+
+def test_large_catalogues_are_shared_by_default() -> None:
+    sampling = RunConfig().resolved().sampling
+    assert (sampling.n_shared(100_000), sampling.n_shared(100_001)) == (None, 8192)
 
 
 def test_what_is_given_wins_over_what_is_resolved() -> None:
@@ -137,7 +152,10 @@ def test_validation_follows_from_protocol_and_split(protocol: str, source: str, 
         ({"training.epochs": 0}, "`training.epochs` should be greater than or equal to 1, got 0"),
         ({"training.learning_rate": float("inf")}, "`training.learning_rate` should be a finite number"),
         ({"training.learning_rate": float("nan")}, "`training.learning_rate` should be a finite number"),
-        ({"sampling.negatives": 0}, "`sampling.negatives` should be a number above 0, 'catalog', or 'shared:N'"),
+        (
+            {"sampling.negatives": 0},
+            "`sampling.negatives` should be a number above 0, 'auto', 'catalog', or 'shared:N'",
+        ),
         ({"sampling.negatives": True}, "with a number N such as 8192, got True"),
         ({"sampling.negatives": "all"}, "with a number N such as 8192, got 'all'"),
         ({"sampling.negatives": "shared:0"}, "'shared:N' with a number N such as 8192, got 'shared:0'"),

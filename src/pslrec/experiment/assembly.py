@@ -52,7 +52,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         return UserBlocks(
             data.train,
             batch_pairs=sampling.batch_pairs,
-            n_shared=sampling.n_shared,
+            n_shared=sampling.n_shared(data.train.n_items),
             include_positives=sampling.include_positives,
             false_negatives=data.false_negatives,
             noise=sampling.noise.probability,

@@ -1,0 +1,17 @@
+"""What a run is made of: one typed section per stage, strict TOML in and out."""
+
+from pslrec.config.presets import PRESETS, preset_settings
+from pslrec.config.run_config import RunConfig, component_options, setting_names
+from pslrec.config.sections import DataSection, NoiseSection, SamplingSection, TrainingSection
+
+__all__ = [
+    "PRESETS",
+    "DataSection",
+    "NoiseSection",
+    "RunConfig",
+    "SamplingSection",
+    "TrainingSection",
+    "component_options",
+    "preset_settings",
+    "setting_names",
+]
