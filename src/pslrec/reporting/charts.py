@@ -237,10 +237,14 @@ def _area(area: Area, across: Scale, up: Scale) -> Markup:
 
 def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
     found = []
-    for a, b in area.upper:
+    for place, (a, b) in enumerate(area.upper):
         text = (area.notes or {}).get(a)
         if text and math.isfinite(b):
-            found.append(element("text", text, x=across(a), y=up(b) - 7, class_="value middle"))
+            # The outer ones lean inwards, away from the axis and the edge.
+            side = "start" if place == 0 else "end" if place == len(area.upper) - 1 else "middle"
+            found.append(
+                element("text", text, x=across(a) + 6 * (side == "start"), y=up(b) - 7, class_=f"value {side}")
+            )
     return found
 
 

@@ -1,5 +1,6 @@
 """Metrics of runs side by side, and whether they differ by more than chance."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -168,7 +169,8 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
     for group in repeated:
         cells = [words(", ".join(record.label for record in group)), number(float(len(group)), ".0f")]
         for name in COMPARED:
-            values = [value for record in group if (value := record.metric(name)) is not None]
+            found = [record.metric(name) for record in group]
+            values = [value for value in found if value is not None and math.isfinite(value)]
             spread = statistics.stdev(values) if len(values) > 1 else None
             cells += [number(statistics.fmean(values) if values else None), number(spread)]
         rows.append(cells)

@@ -183,7 +183,9 @@ def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
     if share is None or not math.isfinite(share):
         return Cell(MISSING)
     mark: Mark = ("better" if share > 0 else "worse" if share < 0 else "") if mark_sign else ""
-    return Cell(f"{100 * share:+.1f} %", share, mark)
+    # A difference that rounds to nothing has no sign.
+    text = f"{100 * share:+.1f} %"
+    return Cell("0.0 %" if text in ("+0.0 %", "-0.0 %") else text, share, mark)
 
 
 def probability(value: float) -> Cell:

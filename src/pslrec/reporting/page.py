@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
 
 import jinja2
@@ -19,10 +20,9 @@ def render(document: Document) -> str:
     >>> "<title>A &amp; B</title>" in page, "1 &lt; 2" in page
     (True, True)
     """
-    environment = jinja2.Environment(autoescape=True, trim_blocks=False, undefined=jinja2.StrictUndefined)
     script = _own_text("page.js")
     # Lone halves of surrogate pairs, as odd names of files have, can not be written as UTF-8.
-    page = environment.from_string(_own_text("page.html.jinja")).render(
+    page = _template().render(
         document=document,
         sections=[section for section in document.sections if section.blocks],
         style=Markup(_own_text("page.css")),
@@ -31,6 +31,12 @@ def render(document: Document) -> str:
         version=__version__,
     )
     return page.encode("utf-8", errors="replace").decode("utf-8")
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_own_text("page.html.jinja"))
 
 
 def _own_text(name: str) -> str:

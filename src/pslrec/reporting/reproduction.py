@@ -40,8 +40,11 @@ from pslrec.reporting.runs import write_report
 from pslrec.reporting.surrogates import surrogate_section
 
 CLOSE = 0.02
-ORDER = ("iid", "ood", "noise", "softplus", "forms")
+ORDER = ("claims", "iid", "ood", "noise", "softplus", "forms", "theory", "datasets")
 TABLE_TITLES = {
+    "claims": "Claims of the paper",
+    "theory": "Theory",
+    "datasets": "Data sets",
     "iid": "IID (Table 1)",
     "ood": "Popularity shift (Table 2)",
     "noise": "Noise (Figures 2 and C.1-C.8)",
@@ -76,15 +79,15 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
         title: of the page.
     """
     known = {name: rows for name, rows in tables.items() if rows and all(column in rows[0] for column in NEEDED)}
-    names = sorted(known, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
-    results = {name: results_of(known[name]) for name in names}
+    results = {name: results_of(rows) for name, rows in known.items()}
     sections = [Section("Summary", _summary(known, results))]
-    for name in names:
-        blocks: list[Block] = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
-        sections.append(Section(TABLE_TITLES.get(name, name), blocks))
-    sections += [
-        Section(name, [_other_table(name, rows)]) for name, rows in tables.items() if name not in known and rows
-    ]
+    for name in sorted(tables, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)):
+        heading = TABLE_TITLES.get(name, name.replace("_", " ").capitalize())
+        if name in known:
+            blocks = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
+            sections.append(Section(heading, blocks))
+        elif tables[name]:
+            sections.append(Section(heading, [_other_table(name, tables[name])]))
     sections.append(surrogate_section())
     n_runs = sum(len(rows) for rows in known.values())
     return Document(title, f"{n_runs} runs beside the published numbers", sections)
@@ -124,7 +127,7 @@ def _summary(known: Mapping[str, Sequence[Row]], results: Mapping[str, Sequence[
 
 
 def _table_blocks(results: Sequence[Result]) -> list[Block]:
-    columns = [name for name in NAMED if name in NAMED[:3] or len({result.key[name] for result in results}) > 1]
+    columns = [name for name in NAMED if name in NAMED[:3] or len({result.key[name] for result in results} - {""}) > 1]
     places = [tuple(result.key[name] for name in NAMED) for result in results]
     if len(set(places)) < len(places):
         columns += [name for name in HYPER if len({result.key[name] for result in results}) > 1]

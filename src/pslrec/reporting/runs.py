@@ -36,6 +36,7 @@ def run_report(runs: Sequence[Path], out: Path) -> Path:
     unique = list(dict.fromkeys(path.resolve() for path in runs))
     if not unique:
         raise ArtifactError("`runs` must name at least one directory of a run")
+    _prepare_place(out)
     records = [read_run(path, label) for path, label in zip(unique, labels_of(unique), strict=True)]
     measured, problems = _measured(records)
     return write_report(run_document(records, measured, problems), out)
@@ -48,14 +49,18 @@ def write_report(document: Document, out: Path) -> Path:
         document: what to write.
         out: the file; its directory is made if need be.
     """
+    _prepare_place(out)
+    write_text(out, render(document))
+    return out
+
+
+def _prepare_place(out: Path) -> None:
     if out.is_dir():
         raise ArtifactError(f"`out` must be a file such as report.html, got the directory {out}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArtifactError(f"{out.parent} can not be made: {error.strerror}") from error
-    write_text(out, render(document))
-    return out
 
 
 def run_document(

@@ -1,0 +1,105 @@
+"""Reports of reproductions: seeds put together, published values beside ours, curves under noise."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from pslrec.artifacts import ArtifactError
+from pslrec.reporting import reproduction_report
+from pslrec.reporting.results import results_of
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+RESULTS = REPOSITORY / "reproductions" / "psl-neurips-2024" / "results"
+
+
+def row(loss: str, seed: int, ndcg: float, *, noise: float = 0.0, published: str = "0.2") -> dict[str, str]:
+    names = "table dataset backbone loss form setting noise mode protocol seed temperature ours_recall20 ours_ndcg20"
+    values = ["iid", "Toys", "MF", loss, "", "iid", noise, "sampled", "paper", seed, 0.1, ndcg * 2, ndcg]
+    found = dict(zip(names.split(), map(str, values), strict=True))
+    rest = {"published_recall20": "", "published_ndcg20": published, "selected_on_test": "False"}
+    return {**found, **rest, "seconds": "60", "commit": "abc"}
+
+
+def write(directory: Path, name: str, rows: list[dict[str, str]]) -> None:
+    directory.mkdir(exist_ok=True)
+    with (directory / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_seeds_of_a_cell_are_put_together():
+    (result,) = results_of([row("SL", 1, 0.19), row("SL", 2, 0.20), row("SL", 3, 0.21)])
+    assert result.mean("ndcg20") == pytest.approx(0.2)
+    assert result.deviation("ndcg20") == pytest.approx(0.01)
+    assert result.difference("ndcg20") == pytest.approx(0.0)
+    assert result.is_inside_noise("ndcg20") is True
+    assert result.difference("recall20") is None
+
+
+def test_difference_outside_the_seeds_is_told_apart():
+    (result,) = results_of(
+        [
+            row("SL", 1, 0.199),
+            row("SL", 2, 0.2),
+            row("SL", 3, 0.201),
+        ]
+    )
+    assert result.is_inside_noise("ndcg20") is True
+    (result,) = results_of([row("SL", seed, 0.25 + seed / 10_000) for seed in range(3)])
+    assert result.is_inside_noise("ndcg20") is False
+    (result,) = results_of([row("SL", 1, 0.25)])
+    assert result.is_inside_noise("ndcg20") is None
+
+
+def test_report_shows_published_ours_difference_and_gain(tmp_path):
+    rows = [row("SL", 1, 0.2), row("PSL-relu", 1, 0.22, published="0.21")]
+    write(tmp_path / "results", "iid", rows)
+    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    assert "IID (Table 1)" in page
+    assert "+4.8 %" in page  # 0.22 / 0.21
+    assert "+10.0 %" in page  # 0.22 / 0.2, ours
+    assert "+5.0 %" in page  # 0.21 / 0.2, published
+
+
+def test_noise_is_drawn_for_ours_and_published(tmp_path):
+    rows = [
+        row(loss, 1, value, noise=p, published=str(value))
+        for loss, curve in {"SL": {0.1: 0.2, 0.5: 0.1}, "PSL-relu": {0.1: 0.21, 0.5: 0.12}}.items()
+        for p, value in curve.items()
+    ]
+    write(tmp_path / "results", "noise", rows)
+    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    assert "MF on Toys, iid, sampled, paper: ours" in page
+    assert "MF on Toys, iid, sampled, paper: published" in page
+    assert "+20.0 % at p = 0.5" in page
+
+
+def test_tables_of_other_kinds_and_empty_ones_are_no_error(tmp_path):
+    write(tmp_path / "results", "claims", [{"claim": "<b>PSL</b> is above SL", "verdict": "holds"}])
+    (tmp_path / "results" / "ood.csv").write_text("table,dataset\n")
+    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    assert "&lt;b&gt;PSL&lt;/b&gt; is above SL" in page
+    assert "No table holds runs" in page
+
+
+def test_long_tables_are_cut_to_keep_the_file_small(tmp_path):
+    write(tmp_path / "results", "iid", [row("SL", seed, 0.2) for seed in range(800)])
+    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    assert "the first 300 of 800" in page
+    assert len(page) < 1_000_000
+
+
+def test_directory_without_results_is_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="must hold CSV files"):
+        reproduction_report(tmp_path, tmp_path / "r.html")
+    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe,\n\x00")
+    with pytest.raises(ArtifactError, match="can not be read as CSV"):
+        reproduction_report(tmp_path, tmp_path / "r.html")
+
+
+def test_committed_results_make_a_report(tmp_path):
+    page = reproduction_report(RESULTS, tmp_path / "r.html").read_text()
+    assert "Amazon-Electronic" in page
+    assert len(page) < 1_000_000
