@@ -14,9 +14,13 @@ from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
 from pslrec.cli.doctor import doctor_command
 from pslrec.cli.evaluate import evaluate_command
+from pslrec.cli.export import export_command
 from pslrec.cli.listing import backbones_command, losses_command
+from pslrec.cli.recommend import recommend_command
+from pslrec.cli.report import report_command
 from pslrec.cli.reproduce import reproduce_app
 from pslrec.cli.serve import serve_command
+from pslrec.cli.similar import similar_command
 from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
@@ -48,8 +52,12 @@ app.add_typer(data_app)
 app.add_typer(reproduce_app)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
+app.command("report")(report_command)
 app.command("tune")(tune_command)
 app.command("stress")(stress_command)
+app.command("recommend")(recommend_command)
+app.command("similar")(similar_command)
+app.command("export")(export_command)
 app.command("serve")(serve_command)
 app.command("losses")(losses_command)
 app.command("backbones")(backbones_command)

@@ -35,6 +35,12 @@ def train_command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Directory for everything the run leaves behind.")
     ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Train again on training and validation data once the epoch is chosen.")
+    ] = False,
+    warm_start: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Start from the users and items of a finished run.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")] = False,
@@ -60,6 +66,8 @@ def train_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        "training.refit": refit or None,
+        "training.warm_start": None if warm_start is None else str(warm_start),
     }
     chosen = {name: value for name, value in given.items() if value is not None} | parse_settings(settings or [])
     configuration = _configuration(chosen, config, out if resume else None)
