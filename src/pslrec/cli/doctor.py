@@ -34,6 +34,7 @@ def doctor_command() -> None:
         "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {_devices(torch.cuda.is_available())}",
         "numpy, scipy, polars": f"{numpy.__version__}, {scipy.__version__}, {polars.__version__}",
         "kernels": kernels if IS_COMPILED else fallback,
+        "exact training": _exact_training(IS_COMPILED),
         "data sets": os.environ.get("PSLREC_DATA_DIR", "PSLREC_DATA_DIR is not set"),
         "cache": str(cache_directory()),
         "extras": _extras(),
@@ -41,6 +42,12 @@ def doctor_command() -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def _exact_training(is_compiled: bool) -> str:
+    if is_compiled:
+        return "compiled row operations; MF with compiled Adam; on a GPU the losses as they are written, in pieces"
+    return "the losses as they are written, in pieces of bounded memory, as the kernels are not compiled"
 
 
 def _devices(has_cuda: bool) -> str:

@@ -28,6 +28,9 @@ def train_command(
     ] = None,
     backbone: Annotated[str | None, typer.Option(help="mf, lightgcn, xsimgcl; see `pslrec backbones`.")] = None,
     loss: Annotated[str | None, typer.Option(help="psl-relu, sl, bpr, ...; see `pslrec losses`.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings that belong together: fast, best; what is given beside it wins.")
+    ] = None,
     settings: SetOption = None,
     protocol: Annotated[str | None, typer.Option(help="strict, or paper to compare with published numbers.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
@@ -50,6 +53,7 @@ def train_command(
 
     from pslrec.cli.progress import TrainingProgress
     from pslrec.cli.results import show_metrics
+    from pslrec.config import preset_settings
     from pslrec.errors import ConfigError
     from pslrec.experiment import run
     from pslrec.training import TrainingInterrupted
@@ -70,6 +74,8 @@ def train_command(
         "training.warm_start": None if warm_start is None else str(warm_start),
     }
     chosen = {name: value for name, value in given.items() if value is not None} | parse_settings(settings or [])
+    if preset is not None:
+        chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
     configuration = _configuration(chosen, config, out if resume else None)
     try:
         with TrainingProgress(Console(stderr=True)) as progress:

@@ -20,12 +20,19 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset_settings(name: str) -> dict[str, Any]:
+def preset_settings(name: str, *, loss: str | None = None) -> dict[str, Any]:
     """The settings of a preset, by dotted name.
 
-    >>> preset_settings("fast")["backbone.initialization"]
-    'spectral'
+    Args:
+        name: of the preset.
+        loss: taken instead of the preset's; it has options of its own, so those of the preset's loss are left out.
+
+    >>> preset_settings("fast")["loss.name"], preset_settings("fast", loss="bpr")["backbone.initialization"]
+    ('psl-relu', 'spectral')
     """
     if name not in PRESETS:
         raise ConfigError(f"`preset` must be one of {', '.join(PRESETS)}, got {name!r}")
-    return dict(PRESETS[name])
+    settings = PRESETS[name]
+    if loss not in (None, settings["loss.name"]):
+        settings = {key: value for key, value in settings.items() if not key.startswith("loss.")}
+    return dict(settings)
