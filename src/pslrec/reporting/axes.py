@@ -59,15 +59,17 @@ def nice_ticks(low: float, high: float, *, count: int = 5, is_whole: bool = Fals
     >>> nice_ticks(1, 3, is_whole=True)
     [1.0, 2.0, 3.0]
     """
-    if high <= low:
-        margin = max(1.0 if is_whole else abs(low) * 0.1, 1e-9)
-        low, high = low - margin, high + margin
+    # Values that are all the same get room around them.
+    if high - low <= 1e-9 * max(abs(low), abs(high)) or high - low < 1e-12:
+        margin = 1.0 if is_whole else abs(low) * 0.1
+        low, high = (low - margin, high + margin) if abs(low) > 1e-12 else (0.0, 1.0)
     raw = (high - low) / max(count, 1)
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(step * power for step in STEPS if step * power >= raw * (1 - 1e-9))
     if is_whole:
         step = float(max(1, math.ceil(step - 1e-9)))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    last = max(last, first + 1)
     # Rounding away what binary fractions leave, such as 0.30000000000000004.
     digits = max(0, 2 - math.floor(math.log10(step)))
     return [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
