@@ -102,17 +102,22 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    code = 0
+    code, ending = 0, ""
     with CellsProgress(Console(stderr=True)) as progress:
         reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show)
         try:
             reproduction.run(table, search=options.search)
-        except BudgetSpent:
-            code = UNFINISHED
+        except BudgetSpent as stop:
+            code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
-            code = INTERRUPTED
-    failed = progress.summarize()
+            code, ending = INTERRUPTED, "stopped; the same command goes on from here"
+    failed = progress.summarize(reproduction.notes)
     show_tables(reproduction.render(table))
+    report = reproduction.report()
+    if report is not None:
+        typer.echo(f"report: {report}", err=True)
+    if ending:
+        typer.echo(ending, err=True)
     if code or failed:
         raise typer.Exit(code or failed)
 
@@ -156,6 +161,35 @@ def claims_command(directory: Directory = None) -> None:
     from pslrec.reproduction.reproducing import Places, check_claims
 
     show_tables([check_claims(Places(found_directory(directory), RUNS))])
+
+
+@reproduce_app.command("figures")
+def figures_command(
+    run: Annotated[Path | None, typer.Option(help="A finished run, to measure weights on.")] = None,
+    directory: Directory = None,
+) -> None:
+    """Figures 1a and 1b: surrogates, and the weights they give to negatives."""
+    from pslrec.reproduction import figures
+
+    _tell(figures.write(found_directory(directory) / "figures", run))
+
+
+@reproduce_app.command("theory")
+def theory_command(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Finished runs; without any, small ones are trained.")
+    ] = None,
+    directory: Directory = None,
+) -> None:
+    """The bounds and the robustness of the paper's theorems, measured on trained models."""
+    from pslrec.reproduction import theory
+
+    _tell(theory.write(found_directory(directory) / "theory", runs or ()))
+
+
+def _tell(written: Sequence[Path]) -> None:
+    for path in written:
+        typer.echo(path)
 
 
 def found_directory(given: Path | None) -> Path:

@@ -47,12 +47,14 @@ class CellsProgress:
                 self._told.add(id(task))
                 self._console.print(f"{task.state}: {_line(task)}", highlight=False, soft_wrap=True, markup=False)
 
-    def summarize(self) -> int:
-        """Print what happened, and what is missing with how to get it; gives an exit code."""
+    def summarize(self, notes: Sequence[str] = ()) -> int:
+        """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
         tasks = self._tasks
         self._console.print(_summary(tasks), highlight=False, soft_wrap=True)
         for message in dict.fromkeys(task.message for task in tasks if task.state == "absent"):
             self._console.print(message, highlight=False, soft_wrap=True, markup=False)
+        for note in notes:
+            self._console.print(note, highlight=False, soft_wrap=True, markup=False)
         failed = [task for task in tasks if task.state == "failed"]
         for task in failed:
             self._console.print(f"failed: {_line(task)}", highlight=False, soft_wrap=True, markup=False)

@@ -97,9 +97,9 @@ class Executor:
             self._settle(task)
         self._watch(tasks)
         try:
-            for task in tasks:
-                if task.state == "waiting":
-                    self._attempt(task)
+            self._attempt_all("waiting")
+            # Another process may have been stopped in the middle of one.
+            self._attempt_all("busy")
         except (BudgetSpent, TrainingInterrupted, KeyboardInterrupt) as stop:
             for task in tasks:
                 if task.state == "running":
@@ -107,6 +107,12 @@ class Executor:
             self._watch(tasks)
             raise
         return tasks
+
+    def _attempt_all(self, state: State) -> None:
+        for task in self._tasks:
+            if task.state == state:
+                task.state = "waiting"
+                self._attempt(task)
 
     def _settle(self, task: Task) -> None:
         """Whether a cell is done already, or can not be run."""

@@ -1,5 +1,6 @@
 """Where finished cells are written down, and how one finds that a cell is finished."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from pslrec.reproduction.cells import Cell, identity_of
@@ -30,10 +31,11 @@ class TableLedger:
 
     Args:
         results: the directory of CSVs.
+        after: called with the name of a table that has a new row, so that its page never lags behind.
     """
 
-    def __init__(self, results: Results) -> None:
-        self.results = results
+    def __init__(self, results: Results, after: Callable[[str], object] = lambda _table: None) -> None:
+        self.results, self._after = results, after
 
     def find(self, cell: Cell) -> str | None:
         """Recall@20 and NDCG@20."""
@@ -44,12 +46,14 @@ class TableLedger:
                 return None
             known = known | {"table": cell.table} | published_columns(cell)
             self.results.add(cell.table, [known])
+            self._after(cell.table)
         return f"{float(known['ours_recall20']):.4f} / {float(known['ours_ndcg20']):.4f}"
 
     def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
         """Its row, and its values at every list length."""
         self.results.add(cell.table, [row_of(cell, metrics, commit)])
         self.results.add_cutoffs(cutoff_rows(cell, metrics))
+        self._after(cell.table)
 
     def record_failure(self, cell: Cell, commit: str) -> None:
         """Nothing: a table has rows of finished runs only."""

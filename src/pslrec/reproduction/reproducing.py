@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslrec.reporting import reproduction_report
 from pslrec.reproduction import claims, datasets, significance
 from pslrec.reproduction.cells import PUBLISHED_EPOCHS, Cell
 from pslrec.reproduction.cost import Costs
@@ -58,6 +59,8 @@ class Reproduction:
     ) -> None:
         self.places, self.choice, self._watch = places, choice, watch
         self._deadline = float("inf") if budget is None else time.monotonic() + budget
+        self._finished: list[Task] = []
+        self.notes: list[str] = []
         self.grid = Grid(places.directory)
         self.is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
         self.results = places.results(is_try=self.is_try)
@@ -71,22 +74,27 @@ class Reproduction:
             table: which one.
             search: try the settings that were never printed, on validation data.
         """
+        self._finished = []
         cells = self.grid.cells(table, self.choice)
-        executor = self._executor(TableLedger(self.results))
-        tasks = executor.run(cells, self._costs)
+        ledger = TableLedger(self.results, after=self._write_page)
+        self._execute(ledger, cells)
         if table == FORMS:
-            tasks = tasks + self._run_inside(executor, cells, search=search)
-        return tasks
+            self._execute(ledger, self._inside(cells, search=search))
+        return self._finished
 
-    def _run_inside(self, executor: Executor, outside: Sequence[Cell], *, search: bool) -> list[Task]:
+    def _inside(self, outside: Sequence[Cell], *, search: bool) -> list[Cell]:
         ledger = SearchLedger(self.results)
         trials = inside_trials(self.grid, list(outside), self.choice)
-        tasks: list[Task] = []
         if search:
-            tasks = self._executor(ledger).run([trial for group in trials.values() for trial in group], self._costs)
-        found = [best for group in trials.values() if (best := ledger.best(group)) is not None]
-        cells = [cell for best in found for cell in inside_cells(self.grid, best, self.choice)]
-        return tasks + executor.run(cells, self._costs)
+            self._execute(ledger, [trial for group in trials.values() for trial in group])
+        found = {group: ledger.best(cells) for group, cells in trials.items()}
+        self.notes += [
+            f"{', '.join(group)}: the settings of the inside form were never printed; find them with --search"
+            for group, best in found.items()
+            if best is None
+        ]
+        chosen = [best for best in found.values() if best is not None]
+        return [cell for best in chosen for cell in inside_cells(self.grid, best, self.choice)]
 
     def render(self, table: str) -> list[TextTable]:
         """Write what is known of a table: significance, Markdown and LaTeX; of a try nothing is written."""
@@ -95,8 +103,27 @@ class Reproduction:
         significance.update(self.results, table, self.grid.cells(table, self.choice), self.places.runs)
         return write_table(self.places.directory, self.grid, self.results, table)
 
-    def _executor(self, ledger: Ledger) -> Executor:
-        return Executor(ledger, self.places.provision(), self.places.runs, deadline=self._deadline, watch=self._watch)
+    def _write_page(self, table: str) -> None:
+        if not self.is_try:
+            write_table(self.places.directory, self.grid, self.results, table)
+
+    def report(self) -> Path | None:
+        """Write the HTML report of all results beside the runs; `None` where there are no results."""
+        if not self.results.tables_of_runs():
+            return None
+        self.places.runs.mkdir(parents=True, exist_ok=True)
+        return reproduction_report(self.results.directory, self.places.runs / "report.html")
+
+    def _execute(self, ledger: Ledger, cells: Sequence[Cell]) -> None:
+        earlier = list(self._finished)
+        executor = Executor(
+            ledger,
+            self.places.provision(),
+            self.places.runs,
+            deadline=self._deadline,
+            watch=lambda tasks: self._watch([*earlier, *tasks]),
+        )
+        self._finished = earlier + executor.run(cells, self._costs)
 
 
 def measure_datasets(places: Places) -> tuple[TextTable, list[str]]:

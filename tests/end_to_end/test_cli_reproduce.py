@@ -1,0 +1,226 @@
+"""`pslrec reproduce` on made-up data that stand in for Amazon-Health: run, stop, go on, never twice, render."""
+
+import csv
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pslrec.cli import main
+from pslrec.data.splits import split_by_name
+from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data.writing import write_dataset
+from pslrec.reproduction import execution
+from pslrec.reproduction.execution import BudgetSpent, Executor
+from pslrec.reproduction.grid import Choice
+from pslrec.reproduction.ledgers import TableLedger
+from pslrec.reproduction.reproducing import Places, Reproduction
+from pslrec.training.events import CheckpointSaved
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "reproductions" / "psl-neurips-2024"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Reproduce = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("data")
+    interactions = planted_tastes(n_users=80, n_items=60, model=TasteModel(n_topics=4)).interactions
+    write_dataset(split_by_name(interactions, "iid"), directory / "split")
+    with zipfile.ZipFile(directory / "amazon2014-health.zip", "w") as archive:
+        for file in (directory / "split").iterdir():
+            archive.write(file, file.name)
+    return directory
+
+
+@pytest.fixture
+def places(tmp_path: Path, data: Path) -> Places:
+    directory = tmp_path / "reproduction"
+    shutil.copytree(DIRECTORY / "published", directory / "published")
+    grid = (DIRECTORY / "grid.toml").read_text()
+    grid = grid.replace('"backbone.dimension" = 64', '"backbone.dimension" = 8\n"sampling.batch_pairs" = 256')
+    (directory / "grid.toml").write_text(grid)
+    (directory / "README.md").write_text("# Ours\n\n<!-- results: iid -->\n<!-- end of results -->\n")
+    return Places(directory, tmp_path / "runs", data)
+
+
+@pytest.fixture
+def reproduce(places: Places, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Reproduce:
+    where = ["--directory", places.directory, "--runs", places.runs, "--data-dir", places.data]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(places.runs))
+    monkeypatch.delenv("PSLREC_DATA_DIR", raising=False)
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["pslrec", "reproduce", *map(str, arguments), *map(str, where)])
+        capfd.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capfd.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cells_run_once_and_are_rendered(reproduce: Reproduce, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    health = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
+    first = reproduce(*health, "--seeds", "1,2,3", "--epochs", 2)
+    assert first.code == 0, first.err
+    found = rows(places.runs / "results" / "iid.csv")
+    assert [(row["loss"], row["seed"], row["negatives"]) for row in found] == [
+        (loss, seed, "catalog") for loss in ("PSL-relu", "SL") for seed in "123"
+    ]
+    assert {row["setting"] for row in found} == {"iid, 2 epochs"}
+    assert "6 cells: 6 done" in first.err
+    assert "Amazon-Health, MF (iid, 2 epochs)" in first.out
+    assert (places.runs / "report.html").stat().st_size > 10_000
+    assert {row["k"] for row in rows(places.runs / "results" / "cutoffs.csv")} == {"5", "10", "20", "50", "100"}
+    assert not (places.directory / "results").exists()
+
+    def never(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("a finished cell was run again")
+
+    monkeypatch.setattr(execution, "run", never)
+    again = reproduce(*health, "--seeds", "1,2,3", "--epochs", 2)
+    assert again.code == 0
+    assert rows(places.runs / "results" / "iid.csv") == found
+    # A run that is complete gives its row without being run, should the row be gone.
+    (places.runs / "results" / "iid.csv").unlink()
+    assert reproduce(*health, "--seeds", "1,2,3", "--epochs", 2).code == 0
+    assert rows(places.runs / "results" / "iid.csv") == found
+
+
+def test_a_stopped_cell_goes_on_where_it_stopped(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=4)
+    whole = Reproduction(Places(places.directory, places.runs / "whole", places.data), choice)
+    (expected,) = whole.run("iid")
+    real = execution.run
+
+    def stopped(config, **options):  # type: ignore[no-untyped-def]
+        config = config.from_settings({"training.checkpoint_seconds": 0.0}, base=config)
+        seen = []
+
+        def listen(event: object) -> None:
+            seen.append(isinstance(event, CheckpointSaved))
+            if sum(seen) == 7:
+                raise BudgetSpent("over")
+
+        return real(config, **{**options, "listeners": [*options["listeners"], listen]})
+
+    reproduction = Reproduction(places, choice)
+    monkeypatch.setattr(execution, "run", stopped)
+    with pytest.raises(BudgetSpent):
+        reproduction.run("iid")
+    assert reproduction.results.rows("iid") == []
+    monkeypatch.setattr(
+        execution,
+        "run",
+        lambda config, **options: real(
+            config.from_settings({"training.checkpoint_seconds": 0.0}, base=config), **options
+        ),
+    )
+    (task,) = reproduction.run("iid")
+    assert (task.state, task.message) == ("done", expected.message)
+
+
+def test_a_cell_of_another_process_is_left_to_it(places: Places) -> None:
+    choice = Choice(["health"], ["mf"], ["sl", "bpr"], modes=["catalog"], epochs=1)
+    reproduction = Reproduction(places, choice)
+    cell = next(cell for cell in reproduction.grid.cells("iid", choice) if cell.loss == "SL")
+    path = cell.directory(places.runs)
+    with execution.exclusive(path.with_name(f"{path.name}.lock"), wait=True):
+        states = {task.cell.loss: task.state for task in reproduction.run("iid")}
+    assert states == {"SL": "busy", "BPR": "done"}
+
+
+def test_what_can_not_be_run_is_told_and_does_not_stop_the_rest(reproduce: Reproduce, places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    grid.write_text(grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"'))
+    done = reproduce("iid", "--datasets", "health,movie", "--backbones", "mf", "--losses", "llpauc,bpr", "--epochs", 1)
+    assert done.code == 1
+    assert "4 cells: 1 done, 1 failed, 2 without data" in done.err
+    assert "`variant` must be" in done.err
+    assert "pslrec data fetch amazon-movie" in done.err
+
+
+def test_a_table_takes_over_what_another_has(places: Places) -> None:
+    choice = Choice(["health"], ["mf"], ["psl-tanh"], modes=["catalog"], epochs=1)
+    reproduction = Reproduction(places, choice)
+    reproduction.run("iid")
+    (softplus,) = [task for task in reproduction.run("softplus") if task.cell.setting.startswith("iid")]
+    assert softplus.state == "done"
+    assert [row["table"] for row in reproduction.results.rows("softplus")] == ["softplus"]
+    assert not [row for row in reproduction.results.rows("cutoffs") if row["table"] == "softplus"]
+
+
+def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce: Reproduce, places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    grid.write_text(
+        grid.read_text().replace("temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.25, 1.0]")
+    )
+    forms = ("forms", "--datasets", "health", "--losses", "psl-relu", "--mode", "catalog", "--epochs", 1)
+    without = reproduce(*forms)
+    assert "1 cells: 1 done" in without.err
+    assert "find them with --search" in without.err
+    done = reproduce(*forms, "--search")
+    assert done.code == 0, done.err
+    tried = rows(places.runs / "results" / "forms-search.csv")
+    assert len(tried) == 4
+    best = max(tried, key=lambda row: float(row["validation_ndcg20"]))
+    (inside,) = [row for row in rows(places.runs / "results" / "forms.csv") if row["form"] == "inside"]
+    assert (inside["temperature"], inside["learning_rate"]) == (best["temperature"], best["learning_rate"])
+
+
+def test_the_popularity_split_is_made_where_it_is_missing(places: Places) -> None:
+    made = places.provision().path("amazon-health", "popularity")
+    assert made == (places.runs / "data" / "amazon2014-health-popularity").resolve()
+    assert (made / "test.tsv").is_file()
+    assert places.provision().path("amazon-health", "popularity") == made
+
+
+def test_data_sets_and_claims_are_tables_too(reproduce: Reproduce, places: Places) -> None:
+    done = reproduce("datasets")
+    assert done.code == 0
+    assert "Amazon-Book (2014) is not here" in done.err
+    assert [row["dataset"] for row in rows(places.directory / "results" / "datasets.csv")] == ["Amazon-Health"]
+    assert (places.directory / "results" / "datasets.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("iid", "--mode", "all"), "`--mode` must be sampled, catalog or both, got `all`"),
+        (("iid", "--budget", "soon"), "`--budget` must be a time such as 90min or 2h, got `soon`"),
+        (("iid", "--seeds", "one"), "`--seeds` must be whole numbers"),
+        (("ood", "--losses", "psl-rleu"), "did you mean `psl-relu`"),
+    ],
+)
+def test_wrong_options_are_one_sentence(reproduce: Reproduce, arguments: tuple[str, ...], message: str) -> None:
+    done = reproduce(*arguments)
+    assert (done.code, message in done.err) == (2, True)
+
+
+def test_the_budget_ends_the_command_between_cells(places: Places) -> None:
+    executor = Executor(TableLedger(places.results()), places.provision(), places.runs, deadline=0.0)
+    reproduction = Reproduction(places, Choice(["health"], ["mf"], ["bpr"], epochs=1))
+    with pytest.raises(BudgetSpent, match="the same command goes on"):
+        executor.run(reproduction.grid.cells("iid", reproduction.choice), reproduction._costs)

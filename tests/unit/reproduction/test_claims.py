@@ -1,0 +1,125 @@
+"""The verdicts on claims, from results made up for the purpose."""
+
+from pathlib import Path
+
+import pytest
+
+from pslrec.reproduction import claims
+from pslrec.reproduction.results import COLUMNS, CUTOFF_COLUMNS, Results, Row
+from pslrec.reproduction.verdicts import judged
+
+PLACE = {"dataset": "Amazon-Electronic", "backbone": "MF", "mode": "catalog", "protocol": "paper"}
+
+
+def row(loss: str, seed: int, ndcg: float, recall: float = 0.1, **columns: str) -> Row:
+    plain = (
+        dict.fromkeys(COLUMNS, "") | PLACE | {"table": "iid", "setting": "iid", "noise": "0.0", "negatives": "catalog"}
+    )
+    form = "outside" if loss.startswith("PSL") else ""
+    values = {"loss": loss, "seed": str(seed), "ours_ndcg20": str(ndcg), "ours_recall20": str(recall), "form": form}
+    return plain | {"seconds": "1"} | values | columns
+
+
+def verdicts(results: Results) -> dict[str, str]:
+    return {found["claim"]: found["verdict"] for found in claims.check(results)}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    return Results(tmp_path)
+
+
+def test_a_steady_gain_holds_and_a_loss_fails(results: Results) -> None:
+    results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
+    results.add("iid", [row("PSL-relu", seed, 0.051 + 0.0001 * seed, published_ndcg20="0.0541") for seed in (1, 2, 3)])
+    results.add("iid", [row("PSL-softplus", seed, 0.052 + 0.0001 * seed) for seed in (1, 2, 3)])
+    found = verdicts(results)
+    assert found["PSL-relu is above SL in NDCG@20 (IID)"] == "holds"
+    assert found["SL is above PSL-softplus (IID)"] == "fails"
+
+
+def test_a_gain_smaller_than_the_noise_is_inside_it(results: Results) -> None:
+    results.add("iid", [row("SL", seed, value) for seed, value in ((1, 0.050), (2, 0.052), (3, 0.048))])
+    results.add("iid", [row("PSL-relu", seed, value) for seed, value in ((1, 0.052), (2, 0.049), (3, 0.050))])
+    assert verdicts(results)["PSL-relu is above SL in NDCG@20 (IID)"] == "inside noise"
+
+
+def test_two_seeds_are_not_enough(results: Results) -> None:
+    for loss, value in (("SL", 0.05), ("PSL-relu", 0.06)):
+        results.add("iid", [row(loss, seed, value + 0.0001 * seed) for seed in (1, 2)])
+    assert verdicts(results)["PSL-relu is above SL in NDCG@20 (IID)"] == "needs seeds"
+
+
+def test_gains_are_compared_between_metrics_and_settings(results: Results) -> None:
+    for seed in (1, 2, 3):
+        results.add("iid", [row("SL", seed, 0.05, 0.08), row("PSL-relu", seed, 0.051 + seed * 1e-5, 0.0801)])
+        ood = {"table": "ood", "setting": "ood"}
+        results.add("ood", [row("SL", seed, 0.014, **ood), row("PSL-relu", seed, 0.0149 + seed * 1e-6, **ood)])
+    found = {each["claim"]: each for each in claims.check(results)}
+    assert found["its gain in NDCG@20 is above that in Recall@20 (IID)"]["verdict"] == "holds"
+    shift = found["its gain in the OOD setting is above that in the IID setting"]
+    assert shift["verdict"] == "holds"
+    # 0.014902 / 0.014 - 1.02 - 0.0004, in percent.
+    assert float(shift["value_pct"]) == pytest.approx(100 * (0.014902 / 0.014 - 0.05102 / 0.05), abs=0.01)
+
+
+def test_noise_claims_use_the_ends_of_the_range(results: Results) -> None:
+    rows = []
+    for seed in (1, 2, 3):
+        jitter = seed * 1e-5
+        for loss, first, last in (("SL", 0.0403, 0.0235), ("PSL-relu", 0.0409, 0.0268), ("AdvInfoNCE", 0.04, 0.022)):
+            for noise, value in (("0.05", first), ("0.5", last)):
+                rows.append(row(loss, seed, value + jitter, table="noise", setting="noise", noise=noise))
+    results.add("noise", rows)
+    found = verdicts(results)
+    assert found["its gain grows with noise: at p = 0.5 above that at p = 0.05"] == "holds"
+    assert found["its gain at p = 0.5 is above 10 %"] == "holds"
+    assert found["AdvInfoNCE falls at least as fast as SL from p = 0.05 to 0.5"] == "holds"
+
+
+def test_one_seed_of_another_loss_is_judged_by_the_noise_of_sl(results: Results) -> None:
+    results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
+    results.add("iid", [row("PSL-softplus", 1, 0.04)])
+    found = next(each for each in claims.check(results) if each["claim"] == "SL is above PSL-softplus (IID)")
+    assert (found["verdict"], found["seeds"]) == ("holds", "3 and 1")
+
+
+def test_forms_and_other_list_lengths_are_judged(results: Results) -> None:
+    for seed in (1, 2, 3):
+        outside = row("PSL-tanh", seed, 0.05 + seed * 1e-5, table="forms")
+        inside = row("PSL-tanh", seed, 0.04 + seed * 1e-5, table="forms", form="inside")
+        results.add("forms", [outside, inside])
+        at_five = [
+            row(loss, seed, 0.0) | {"k": "5", "recall": "0.1", "ndcg": ndcg}
+            for loss, ndcg in (("SL", "0.03"), ("PSL-relu", "0.03"))
+        ]
+        results.add_cutoffs([{name: each[name] for name in CUTOFF_COLUMNS} for each in at_five])
+    found = verdicts(results)
+    assert found["PSL-tanh with the temperature outside is above inside"] == "holds"
+    assert found["PSL-relu is above SL in NDCG@5 (IID)"] == "inside noise"
+
+
+def test_tries_and_distinct_negatives_are_no_evidence(results: Results) -> None:
+    for seed in (1, 2, 3):
+        for loss in ("SL", "PSL-relu"):
+            results.add("iid", [row(loss, seed, 0.05, setting="iid, 3 epochs")])
+            results.add("iid", [row(loss, seed, 0.05, negatives="1000 distinct")])
+    assert claims.check(results) == []
+    assert claims.table([]).notes == ["No runs yet."]
+
+
+def test_published_numbers_go_through_the_same_arithmetic(results: Results) -> None:
+    printed = {"SL": "0.0529", "PSL-relu": "0.0541"}
+    for loss, value in printed.items():
+        results.add("iid", [row(loss, seed, 0.05, published_ndcg20=value) for seed in (1, 2, 3)])
+    (found,) = [each for each in claims.write(results) if each["claim"].startswith("PSL-relu is above SL in NDCG@20")]
+    assert float(found["published_pct"]) == pytest.approx(100 * (0.0541 / 0.0529 - 1), abs=0.01)
+    assert results.rows("claims")[0]["verdict"] == "inside noise"
+
+
+def test_paired_seeds_make_a_steady_difference_visible() -> None:
+    noisy = {seed: 0.05 + 0.01 * seed for seed in range(4)}
+    better = {seed: value + 0.001 + 1e-5 * seed for seed, value in noisy.items()}
+    assert judged(better, noisy).verdict == "holds"
+    shifted = {seed + 10: value for seed, value in better.items()}
+    assert judged(shifted, noisy).verdict == "inside noise"
