@@ -143,6 +143,9 @@ def show_result(result: "TuningResult", console: Console) -> None:
     assert best is not None
     console.print(f"\n[bold]best: {best.cell.described()}[/], chosen on validation", highlight=False, soft_wrap=True)
     show_metrics(result.metrics, console)
+    for name in result.at_the_edge():
+        value = best.cell.settings[name]
+        console.print(f"`{name}` = {value} is at the edge of its grid; there may be better beyond", highlight=False)
     console.print(
         f"train it again with: pslrec train --config {result.directory / 'best.toml'}", highlight=False, soft_wrap=True
     )

@@ -98,7 +98,7 @@ def _bounds_part(frames: Mapping[str, pl.DataFrame]) -> list[str]:
     gaps = frames["gaps"]
     n_below = int(gaps["below_dcg"].sum())
     says = (
-        "The losses bound -log DCG + log |P| from above (Eq. 3.3, lemma 4.1); the gap says how loosely. "
+        "The losses bound -log DCG + log |P| from above (Eq. 3.2, Lemma 4.1); the gap says how loosely. "
         f"Of {int(gaps['users'].sum()):,} values (users x losses x temperatures) {n_below or 'none'} lies below the bound."
     )
     lines = ["## How tight the losses are", "", says, "", "![Gaps](theory-gaps.svg)", ""]

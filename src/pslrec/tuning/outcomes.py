@@ -74,6 +74,21 @@ class TuningResult:
         """The finished cell with the highest value on validation."""
         return next((cell for cell in self.cells if cell.state == "finished"), None)
 
+    def at_the_edge(self) -> list[str]:
+        """Settings whose best value is the lowest or highest that was tried, so that a better one may lie beyond."""
+        best = self.best
+        names = [] if best is None else list(best.cell.settings)
+        found = []
+        for name in names:
+            values = {cell.cell.settings[name] for cell in self.cells}
+            is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+            if best is not None and is_number and len(values) > 1:
+                value = best.cell.settings[name]
+                # Nothing lies below 0.
+                if value == max(values) or (value == min(values) and value > 0):
+                    found.append(name)
+        return found
+
     def to_frame(self) -> pl.DataFrame:
         """One row per cell: its settings, and what it reached on validation."""
         return pl.DataFrame([_row(cell, rank, self.metric) for rank, cell in enumerate(self.cells, 1)], strict=False)

@@ -1,6 +1,7 @@
 """The search itself: cell after cell, each a run directory, shared by as many processes as work on it."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from pslrec.tuning.grid import Cell, Grid, default_grid, grid_cells
 from pslrec.tuning.outcomes import CellOutcome, TuningResult, ranked, read_outcome, write_results
 from pslrec.tuning.schedule import Round, epochs_ahead, halving_rounds, single_round
 
+logger = logging.getLogger(__name__)
 SELECTION_K = 20
 WAIT_SECONDS = 0.5
 
@@ -99,6 +101,8 @@ def tune(
         directory.mkdir(parents=True, exist_ok=True)
         study = _Study(directory, cells, metric, listener or (lambda _: None))
         study.deadline = float("inf") if budget_seconds is None else time.monotonic() + budget_seconds
+        n_open = sum(cell.state in ("open", "paused") for cell in study.ranking())
+        logger.info("%d cells in %s, %d of them to train", len(cells), directory, n_open)
         is_complete = study.search(_rounds(cells, config, halving=halving))
         result = TuningResult(directory, metric, study.ranking(), {}, is_complete)
         if is_complete and result.best is None:
