@@ -25,8 +25,8 @@ from pslrec.seeding import derive_seed
 from pslrec.training import SampledObjective, scored_tables
 from pslrec.training.catalog_objective import CatalogObjective
 
-STEPS = 40
-TURN = 0.3  # how far the first step may turn a row, about, as a share of its length
+STEPS = 10
+TURN = 0.5  # how far the first step may turn a row, about, as a share of its length
 N_DRAWN = 100  # negatives of a positive, for losses that can not take the whole catalogue
 SEED = 0
 
@@ -68,17 +68,18 @@ class FoldIn:
     def vectors(self, histories: RowLists) -> Tensor:
         """User vectors whose inner products with the scored item vectors are scores; an empty history gives zeros."""
         found = torch.zeros((len(histories.lengths), self._items.shape[1]))
-        given = np.flatnonzero(histories.lengths)
-        # A caller may be in a mode that forbids gradients, which are needed here.
-        with torch.inference_mode(False), torch.enable_grad():
+        # Somebody who has everything leaves nothing to rank lower, so there is nothing to train on.
+        can_train = (histories.lengths < len(self._items)) & (self._rule.share > 0)
+        for trains in (False, True):
+            given = np.flatnonzero((histories.lengths > 0) & (can_train == trains))
             for start in range(0, len(given), self._users_at_once):
                 users = given[start : start + self._users_at_once]
-                found[torch.from_numpy(users)] = self._vectors_of(selected_lists(histories, users))
+                found[torch.from_numpy(users)] = self._vectors_of(selected_lists(histories, users), trains=trains)
         return found
 
-    def _vectors_of(self, histories: RowLists) -> Tensor:
+    def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
         backbone = _NewUserBackbone(self._fixed(histories), self._start(histories), self._items, self._rule.share)
-        if self._rule.share > 0:
+        if trains:
             self._train(backbone, histories)
         rows = backbone().users.detach()
         users, _, scale = scored_tables(Representations(rows, rows[:0]), self._similarity)

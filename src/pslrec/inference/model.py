@@ -165,7 +165,9 @@ class TrainedModel:
         rows = [checked_rows(history, self.n_items, "histories") for history in histories]
         if self._trained_rows is not None:
             rows = [self._trained_rows[history] for history in rows]
-        return self._fold_in.vectors(lists_of(rows))
+        # A caller may be in a mode that forbids gradients, which are needed here.
+        with torch.inference_mode(False), torch.enable_grad():
+            return self._fold_in.vectors(lists_of(rows))
 
     def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
         """The items nearest to some, by cosine; an item is not among its own."""
