@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from pslrec.cli.main import app
 from pslrec.config import RunConfig
 from pslrec.errors import PslrecError
 from pslrec.experiment import run as train
+from pslrec.serving import Service, address_of, listen, serve
 
 SETTINGS = {"sampling.negatives": 4, "training.epochs": 1, "backbone.dimension": 8}
 PROGRAM = "from pslrec.cli import main; main()"
@@ -37,6 +40,34 @@ def get(address: str) -> dict:
         return json.load(answer)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals")
+def test_serve_reloads_on_sighup_and_stops_on_sigterm_and_sigint(finished_run: Path, caplog: pytest.LogCaptureFixture):
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread hears signals")
+    caplog.set_level("INFO", logger="pslrec")
+    handlers = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with listen("127.0.0.1", 0) as listener:
+            caller = threading.Thread(target=_signal_when_ready, args=(address_of(listener), number, caplog))
+            caller.start()
+            serve(Service(finished_run), listener)
+            caller.join(timeout=10)
+        assert "serving run, model" in caplog.text
+        caplog.clear()
+    assert [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)] == handlers
+
+
+def _signal_when_ready(address: str, number: int, caplog: pytest.LogCaptureFixture) -> None:
+    # An answer means that the handlers are there, without which a signal would end the tests.
+    assert get(f"{address}/health") == {"status": "ok"}
+    os.kill(os.getpid(), signal.SIGHUP)
+    end = time.monotonic() + 10
+    while "serving run, model" not in caplog.text and time.monotonic() < end:
+        time.sleep(0.02)
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals")
 def test_serve_answers_reloads_on_sighup_and_stops_on_sigterm(finished_run: Path):
     command = [sys.executable, "-c", PROGRAM, "serve", str(finished_run), "--port", "0"]

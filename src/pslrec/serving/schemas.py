@@ -2,13 +2,22 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
+
+def _whole(value: object) -> object:
+    # JSON knows one kind of number: 2.0 is as whole as 2.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Whole = BeforeValidator(_whole)
 # Bounds for ids that no vocabulary can exceed, so that nonsense is refused before it is looked up.
-ItemOrUser = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)] | Annotated[StrictStr, Field(max_length=1024)]
-Length = Annotated[StrictInt, Field(ge=1, description="Length of the list.")]
+Identifier = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64), _Whole] | Annotated[StrictStr, Field(max_length=1024)]
+Length = Annotated[StrictInt, Field(ge=1, description="Length of the list."), _Whole]
 Explained = Annotated[
-    StrictInt, Field(ge=0, le=10, description="How many nearest items of the history to give as reasons for each item.")
+    StrictInt,
+    Field(ge=0, le=10, description="How many nearest items of the history to give as reasons for each item."),
+    _Whole,
 ]
 
 
@@ -19,7 +28,7 @@ class _Request(BaseModel):
 class RecommendRequest(_Request):
     """Lists for users of the model."""
 
-    users: Annotated[list[ItemOrUser], Field(min_length=1, description="Ids of users; a number may be given as text.")]
+    users: Annotated[list[Identifier], Field(min_length=1, description="Ids of users; a number may be given as text.")]
     k: Length = 20
     exclude_seen: Annotated[StrictBool, Field(description="Leave out what the user has in the training data.")] = True
     explain: Explained = 0
@@ -29,7 +38,7 @@ class RecommendRequest(_Request):
 class HistoryRequest(_Request):
     """A list for somebody who is not in the model, from the items they have."""
 
-    history: Annotated[list[ItemOrUser], Field(min_length=1, description="Ids of items, each once or more often.")]
+    history: Annotated[list[Identifier], Field(min_length=1, description="Ids of items, each once or more often.")]
     k: Length = 20
     exclude_seen: Annotated[StrictBool, Field(description="Leave out the items of the history.")] = True
     explain: Explained = 0

@@ -59,8 +59,12 @@ def serve(service: Service, listener: socket.socket) -> None:
     """
     server = make_server(service)
     # The thread that computes must not wait long for the one that talks to clients, nor that one for it.
+    before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
-    asyncio.run(server.serve(sockets=[listener]))
+    try:
+        asyncio.run(server.serve(sockets=[listener]))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def make_server(service: Service) -> "Server":

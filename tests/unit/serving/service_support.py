@@ -16,6 +16,7 @@ from pslrec.serving import Service, create_app, listen, make_server
 from pslrec.serving.server import Server
 
 N_USERS, N_ITEMS = 40, 30
+TOKEN = "a-token-of-some-length"
 
 
 def make_run(directory: Path, *, seed: int = 0, prefix: str = "user/") -> Path:

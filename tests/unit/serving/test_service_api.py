@@ -65,6 +65,11 @@ def test_numbers_that_javascript_would_round_travel_as_text(client):
     assert client.post("/recommend-for-history", {"history": [2**60]}).json()["history"] == [{"item": large}]
 
 
+def test_whole_numbers_may_be_written_with_a_point(client):
+    answer = client.post("/recommend-for-history", content='{"history": [10.0], "k": 2.0}')
+    assert (answer.status_code, len(answer.json()["items"]), answer.json()["history"]) == (200, 2, [{"item": 10}])
+
+
 def test_reasons_are_the_nearest_items_of_the_history(client, model):
     body = {"users": [USER], "k": 3, "explain": 2, "with_history": True}
     answer = client.post("/recommend", body).json()["recommendations"][0]
