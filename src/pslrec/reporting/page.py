@@ -3,12 +3,12 @@
 import base64
 import hashlib
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
 
-from pslrec import __version__
 from pslrec.reporting.document import Document
 
 
@@ -28,7 +28,7 @@ def render(document: Document) -> str:
         style=Markup(_own_text("page.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
+        version=version("pslrec"),
     )
     return page.encode("utf-8", errors="replace").decode("utf-8")
 
