@@ -1,5 +1,6 @@
 """What a person sees while cells run: a live table, or a line per cell where there is no terminal."""
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -12,6 +13,7 @@ from rich.table import Table
 from pslrec.cli.progress import clock
 from pslrec.reproduction.execution import State, Task
 
+_RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
 FAILED = 1
 
@@ -26,6 +28,8 @@ class CellsProgress:
         self._told: set[int] = set()
 
     def __enter__(self) -> "CellsProgress":
+        # What a single run says about itself would be said for every cell, in the middle of the table.
+        _RUNS.setLevel(logging.WARNING)
         if self._live is not None:
             self._live.start()
         return self
@@ -33,6 +37,7 @@ class CellsProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _RUNS.setLevel(logging.NOTSET)
         if self._live is not None:
             self._live.stop()
 
