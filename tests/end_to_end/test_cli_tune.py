@@ -55,10 +55,13 @@ def test_tune_prints_the_ranking_and_what_train_takes(pslrec, log):
 
 def test_tune_takes_the_search_space_of_the_loss_without_what_is_set(pslrec, log):
     fixed = ("--set", "training.weight_decay=0.0", "--set", "training.learning_rate=0.1")
-    code, out, err = pslrec("tune", log, "--loss", "sl", *fixed, *QUICK, *SMALL, "--json", "--out", "found")
+    code, out, err = pslrec(
+        "tune", log, "--loss", "sl", "--preset", "fast", *fixed, *QUICK, *SMALL, "--json", "--out", "found"
+    )
     assert code == 0, err
     assert list(json.loads(out)["grid"]) == ["loss.temperature"]
     assert len(json.loads(out)["cells"]) == 5
+    assert 'initialization = "spectral"' in Path("found/best.toml").read_text()
 
 
 def test_tune_with_a_budget_says_that_nothing_is_chosen_yet(pslrec, log):

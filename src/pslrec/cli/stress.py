@@ -27,6 +27,9 @@ def stress_command(
         str, typer.Option(help="catalog (exact) or sampled (the number of negatives is the loss's own).")
     ] = ("catalog"),
     backbone: Annotated[str | None, typer.Option(help="mf, lightgcn, xsimgcl.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings that belong together, such as fast; see `train`.")
+    ] = None,
     noise: Annotated[
         str, typer.Option(help="Probabilities of a false negative; empty for none.")
     ] = "0.05,0.1,0.2,0.3,0.5",
@@ -48,6 +51,7 @@ def stress_command(
     import torch
 
     from pslrec.cli.progress import TrainingProgress
+    from pslrec.config import preset_settings
     from pslrec.errors import ConfigError
     from pslrec.losses import LOSSES
     from pslrec.reproduction.stress import StressPlan, stress, summarize
@@ -76,6 +80,9 @@ def stress_command(
         options=options,
     )
     _check_for(settings_for or [], names)
+    if preset is not None:
+        # Its loss is not asked for, and its temperature holds for the losses that have one.
+        chosen = preset_settings(preset) | chosen
     configuration = base_configuration(chosen | shared, config)
     directory = out or Path(f"stress-{Path(data).name.partition('.')[0]}")
     console = Console(stderr=True)

@@ -33,6 +33,9 @@ def tune_command(
     loss: Annotated[str | None, typer.Option(help="psl-relu, sl, bpr, ...; see `pslrec losses`.")] = None,
     backbone: Annotated[str | None, typer.Option(help="mf, lightgcn, xsimgcl; see `pslrec backbones`.")] = None,
     grid: GridOption = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings that belong together, such as fast; see `train`.")
+    ] = None,
     settings: SetOption = None,
     protocol: Annotated[str | None, typer.Option(help="strict, or paper to compare with published numbers.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
@@ -58,6 +61,7 @@ def tune_command(
     import torch
 
     from pslrec.cli.tuning_progress import TuningProgress
+    from pslrec.config import preset_settings
     from pslrec.training import TrainingInterrupted
     from pslrec.tuning import tune
 
@@ -72,6 +76,8 @@ def tune_command(
     }
     fixed = parse_settings(settings or [])
     chosen = {name: value for name, value in given.items() if value is not None} | fixed
+    if preset is not None:
+        chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
     configuration = base_configuration(chosen, config)
     values = chosen_grid(grid or [], configuration, list(fixed))
     directory = out or default_directory(configuration)

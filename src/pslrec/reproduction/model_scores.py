@@ -17,6 +17,7 @@ from pslrec.data.sealing import SealedInteractions
 from pslrec.data.synthetic import planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.experiment import TrainingData, load_training_data, run, scored_vectors
+from pslrec.experiment.inputs import with_validation
 from pslrec.losses import LOSSES
 from pslrec.seeding import generator
 
@@ -100,6 +101,8 @@ def read_scores(path: Path, *, most_users: int = 300, seed: int = 0) -> ModelSco
     data = load_training_data(config)
     directory = RunDirectory(path)
     directory.check_data(data.dataset)
+    if config.training.refit:
+        data = with_validation(data)
     test = data.dataset.test
     if isinstance(test, SealedInteractions):
         test.unseal("the run is finished")

@@ -129,6 +129,8 @@ def _prepared(config: RunConfig, metric: str) -> RunConfig:
             "there is no validation part to choose on, and a search never chooses on the test part; "
             "set `data.validation` to fraction"
         )
+    if config.training.refit:
+        raise ConfigError("a search chooses on validation; leave out `training.refit`, and refit what it chose")
     lengths = sorted({*config.evaluation.k, int(k)})
     return RunConfig.from_settings({"evaluation.k": lengths}, base=config)
 

@@ -181,6 +181,11 @@ def test_nothing_is_ever_chosen_on_the_test_part(config, log):
             tune(RunConfig.from_settings(settings, base=config), GRID)
 
 
+def test_refitting_is_for_what_was_chosen(config):
+    with pytest.raises(ConfigError, match="refit what it chose"):
+        tune(RunConfig.from_settings({"training.refit": True}, base=config), GRID)
+
+
 def test_metric_and_length_can_be_chosen(config):
     result = tune(config, {"training.learning_rate": [0.1]}, metric="recall@7")
     assert result.metrics["validation"]["recall@7"] == result.best.value("recall@7")
