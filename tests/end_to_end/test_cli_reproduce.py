@@ -18,7 +18,7 @@ from pslrec.reproduction import execution
 from pslrec.reproduction.execution import BudgetSpent, Executor
 from pslrec.reproduction.grid import Choice
 from pslrec.reproduction.ledgers import TableLedger
-from pslrec.reproduction.reproducing import Places, Reproduction
+from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
 from pslrec.training.events import CheckpointSaved
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "reproductions" / "psl-neurips-2024"
@@ -203,6 +203,32 @@ def test_data_sets_and_claims_are_tables_too(reproduce: Reproduce, places: Place
     assert "Amazon-Book (2014) is not here" in done.err
     assert [row["dataset"] for row in rows(places.directory / "results" / "datasets.csv")] == ["Amazon-Health"]
     assert (places.directory / "results" / "datasets.tex").exists()
+
+
+def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Reproduce, places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    grid.write_text(grid.read_text().replace('"training.epochs" = 200', '"training.epochs" = 2'))
+    health = ("--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
+    done = reproduce("iid", *health, "--seeds", "1,2,3")
+    assert done.code == 0, done.err
+    results = places.directory / "results"
+    assert {row["setting"] for row in rows(results / "iid.csv")} == {"iid"}
+    ndcg, recall = rows(results / "significance.csv")
+    assert (ndcg["metric"], recall["metric"]) == ("ndcg20", "recall20")
+    for test in (ndcg, recall):
+        assert (test["first"], test["second"], test["n_users"], test["n_seeds"]) == ("SL", "PSL-relu", "80", "3")
+        assert all(0 <= float(test[name]) <= 1 for name in ("users_t_test", "users_wilcoxon", "seeds_t_test"))
+    page = (places.directory / "README.md").read_text()
+    assert f"| p of Imp., paired t-test over users |  |  |  | {ndcg['users_t_test']} |" in page
+    assert r"\begin{tabular}{lrrrr}" in (results / "iid.tex").read_text()
+    # Significance over users outlives the run directories.
+    shutil.rmtree(places.runs)
+    assert reproduce("iid", *health, "--seeds", "1,2,3").code == 0
+    assert rows(results / "significance.csv") == [ndcg, recall]
+    assert Reproduction(places, Choice()).results.tables_of_runs() == ["iid"]
+    claims = check_claims(places)
+    assert [line[0] for line in claims.rows][:1] == ["PSL-relu is above SL in NDCG@20 (IID)"]
+    assert len(claims.rows) == 5
 
 
 @pytest.mark.parametrize(
