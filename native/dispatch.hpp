@@ -49,7 +49,8 @@ struct MissedSteps {
     void adam_catch_up(float*, float*, float*, std::int64_t, const MissedSteps&, float);                                 \
     void adam_step(float*, float*, float*, const float*, std::int64_t, const AdamStep&);                                 \
     void through_normalization(const float*, float*, std::int64_t);                                                      \
-    void normalized(const float*, std::int64_t, float*);
+    void normalized(const float*, std::int64_t, float*);                                                                 \
+    void add_noise(float*, std::int64_t, std::uint64_t, float, float*);
 
 namespace portable {
 PSLREC_DECLARE_ROWS
@@ -70,12 +71,13 @@ struct Rows {
     decltype(&portable::adam_step) adam_step;
     decltype(&portable::through_normalization) through_normalization;
     decltype(&portable::normalized) normalized;
+    decltype(&portable::add_noise) add_noise;
 };
 
 #define PSLREC_ROWS_OF(variant)                                                                                \
     {variant::scores,       variant::weighted_sum,  variant::skip_taken, variant::log_sum,                   \
      variant::catalog_row,  variant::adam_catch_up, variant::adam_step,  variant::through_normalization,     \
-     variant::normalized}
+     variant::normalized,   variant::add_noise}
 
 inline constexpr Rows kPortableRows PSLREC_ROWS_OF(portable);
 

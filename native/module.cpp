@@ -8,6 +8,7 @@
 #include "catalog.hpp"
 #include "dispatch.hpp"
 #include "negatives.hpp"
+#include "row_noise.hpp"
 #include "sampled.hpp"
 #include "sparse_product.hpp"
 #include "top_k.hpp"
@@ -47,6 +48,7 @@ NB_MODULE(_native, module) {
     module.def("adam_update", &pslrec::adam_update, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
     module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `catalog_values` of the losses.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
+    module.def("add_row_noise", &pslrec::add_row_noise, "Twin: `pslrec.kernels.row_noise.row_noise_plainly`.");
     pslrec::sparse_product::register_with(module);
     pslrec::top_k::register_with(module);
 }

@@ -3,3 +3,4 @@
 #include "rows.hpp"
 #include "catalog_row.hpp"
 #include "adam_row.hpp"
+#include "noise_row.hpp"

@@ -17,6 +17,7 @@ from pslrec.backbones.base import (
 )
 from pslrec.backbones.graph import Graph
 from pslrec.data.interactions import Interactions
+from pslrec.kernels.row_noise import add_row_noise
 
 
 @register_backbone("xsimgcl")
@@ -116,17 +117,17 @@ def _mean(tables: tuple[Tensor, ...]) -> Tensor:
 
 
 def perturbed(table: Tensor, length: float, generator: torch.Generator) -> Tensor:
-    """The table plus, in each row, the signs of its entries times a Gaussian direction of the given length.
+    """The table, changed in place: in each row the signs of its entries times a Gaussian direction of the length are added.
 
-    A row of zeros has no signs and stays as it is.
+    A row of zeros has no signs and stays as it is. The generator gives one number; the noise follows from it row by row, so
+    it does not depend on threads.
 
     >>> moved = perturbed(torch.tensor([[3.0, -4.0], [0.0, 0.0]]), 0.5, torch.Generator().manual_seed(0))
     >>> (moved - torch.tensor([[3.0, -4.0], [0.0, 0.0]])).norm(dim=1)
     tensor([0.5000, 0.0000])
     """
-    noise = torch.randn(table.shape, generator=generator, dtype=table.dtype, device=generator.device).to(table.device)
-    # The sign has no gradient, and neither has the noise: what flows back is the gradient of the sum.
-    return torch.addcmul(table, table.detach().sign(), functional.normalize(noise, dim=1), value=length)
+    key = int(torch.randint(2**63 - 1, (), generator=generator, device=generator.device))
+    return add_row_noise(table, key=key, length=length)
 
 
 def info_nce(first: Tensor, second: Tensor, *, temperature: float) -> Tensor:
