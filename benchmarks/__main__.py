@@ -24,7 +24,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--tables", action="store_true", help="measure nothing, make the tables from the kept results again"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="an option of the benchmark, such as memory_minutes=10 of serving; repeatable",
+    )
     options = parser.parse_args(arguments)
+    settings = {name: float(value) for name, _, value in (setting.partition("=") for setting in options.set)}
     unknown = sorted(set(options.names) - set(available))
     if unknown:
         parser.error(f"unknown benchmark `{unknown[0]}`; there are {', '.join(available)}")
@@ -33,20 +41,20 @@ def main(arguments: list[str] | None = None) -> None:
         if options.list:
             console.print(f"[bold]{name}[/]  {available[name].DESCRIPTION}", highlight=False)
             continue
-        kept = load_record(name) if options.tables else _measure(name, available[name], console)
+        kept = load_record(name) if options.tables else _measure(name, available[name], console, settings)
         if kept is not None:
             for page in update_pages(name, available[name], kept):
                 console.print(f"updated {page.relative_to(REPOSITORY)}", highlight=False)
 
 
-def _measure(name: str, benchmark: Any, console: Console) -> dict[str, Any]:
+def _measure(name: str, benchmark: Any, console: Console, settings: dict[str, float]) -> dict[str, Any]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     machine = {**describe_machine(), "load_before": load()}
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name)
         takes_report = "report" in inspect.signature(benchmark.run).parameters
         options = {"report": lambda text: progress.update(task, description=f"{name}: {text}")} if takes_report else {}
-        result = benchmark.run(**options)
+        result = benchmark.run(**options, **settings)
     kept = record(name, benchmark.DESCRIPTION, {**machine, "load_after": load()}, result)
     _show(kept, console)
     console.print(f"wrote {save(kept).relative_to(REPOSITORY)}\n", highlight=False)
