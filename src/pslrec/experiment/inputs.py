@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from pslrec.config import DataSection, NoiseSection, RunConfig
 from pslrec.data import Dataset, Interactions, Preparation, load, prepare
 from pslrec.data.interactions import concatenate
@@ -28,23 +30,31 @@ class TrainingData:
     false_negatives: Interactions | None = None
 
 
-def load_dataset(config: RunConfig, given: Dataset | None = None) -> Dataset:
+def load_dataset(config: RunConfig, given: Interactions | Dataset | None = None) -> Dataset:
     """The data of a run, with its validation part.
 
     Args:
         config: says where they are, and how they are divided.
-        given: taken instead, where they are in memory already.
+        given: taken instead, where they are in memory already; of interactions nothing is kept back for a test part.
     """
     section = config.data
     loaded = load(section.source, repair=section.repair) if given is None else given
     if isinstance(loaded, Interactions):
         if section.minimum_rating is not None or section.k_core:
             loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
-        loaded = split_by_name(loaded, section.split, train_fraction=section.train_fraction, seed=section.split_seed)
-        loaded = replace(loaded, name=Path(section.source).stem)
+        loaded = _untested(loaded) if given is not None else _split(loaded, section)
     else:
         _check_nothing_to_split(section)
     return carve_validation(loaded, config.resolved().data.validation or "none", seed=section.validation_seed)
+
+
+def _split(interactions: Interactions, section: DataSection) -> Dataset:
+    dataset = split_by_name(interactions, section.split, train_fraction=section.train_fraction, seed=section.split_seed)
+    return replace(dataset, name=Path(section.source).stem)
+
+
+def _untested(interactions: Interactions) -> Dataset:
+    return Dataset(interactions, interactions.select(np.zeros(0, dtype=np.int64)), name="memory")
 
 
 def _check_nothing_to_split(section: DataSection) -> None:
@@ -54,7 +64,7 @@ def _check_nothing_to_split(section: DataSection) -> None:
             raise ConfigError(f"`data.{name}` has no effect on {section.source}, which comes split; leave it out")
 
 
-def load_training_data(config: RunConfig, given: Dataset | None = None) -> TrainingData:
+def load_training_data(config: RunConfig, given: Interactions | Dataset | None = None) -> TrainingData:
     """The data of a run, its test part sealed, false negatives declared where the noise setting asks for them.
 
     Args:

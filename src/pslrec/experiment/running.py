@@ -14,7 +14,7 @@ import torch
 from pslrec.artifacts import RunDirectory, RunStage, model_tensors
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
-from pslrec.data import Dataset
+from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
@@ -50,7 +50,7 @@ class RunResult:
 def run(
     config: RunConfig,
     *,
-    data: Dataset | None = None,
+    data: Interactions | Dataset | None = None,
     out: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
@@ -59,7 +59,8 @@ def run(
 
     Args:
         config: what to run.
-        data: taken instead of what `data.source` names; a validation part is carved out if there is none.
+        data: taken instead of what `data.source` names; a validation part is carved out if there is none, and of interactions
+            nothing is kept back for a test part.
         out: directory for everything the run leaves behind; without it nothing is written.
         resume: go on with the run in `out`, or begin it if there is none; its configuration must be the same.
         listeners: are told what happens.
@@ -115,7 +116,9 @@ def refit(
     return EmbeddingScorer(*scored_vectors(store.read_model(), loss.similarity))
 
 
-def begun_data(config: RunConfig, directory: RunDirectory | None, given: Dataset | None = None) -> TrainingData:
+def begun_data(
+    config: RunConfig, directory: RunDirectory | None, given: Interactions | Dataset | None = None
+) -> TrainingData:
     """The data of a run, after checking that a run begun in the directory before is the same one on the same data.
 
     Args:

@@ -102,7 +102,7 @@ class Recommender:
             settings, validation = {**settings, "data.validation": "none"}, None
         source = str(interactions) if isinstance(interactions, str | Path) else IN_MEMORY
         config = RunConfig.from_settings({**settings, "data.source": source})
-        result = run(config, data=_dataset(read_any(interactions), validation), listeners=listeners)
+        result = run(config, data=_with_validation(read_any(interactions), validation), listeners=listeners)
         self._take(TrainedModel(files_of(result)), result.config)
         self._result, self._origin = result, None
         return self
@@ -241,11 +241,10 @@ class Recommender:
         return model.with_parents(parents) if parents else model
 
 
-def _dataset(data: Interactions | Dataset, validation: Any) -> Dataset:
-    nothing = np.zeros(0, dtype=np.int64)
-    dataset = data if isinstance(data, Dataset) else Dataset(data, data.select(nothing))
+def _with_validation(data: Interactions | Dataset, validation: Any) -> Interactions | Dataset:
     if validation is None:
-        return dataset
+        return data
+    dataset = data if isinstance(data, Dataset) else Dataset(data, data.select(np.zeros(0, dtype=np.int64)))
     found = read_any(validation)
     given = onto(
         found.whole() if isinstance(found, Dataset) else found, dataset.user_vocabulary, dataset.item_vocabulary

@@ -1,0 +1,186 @@
+"""Training again on everything once the epoch is chosen, and starting from an earlier run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pslrec.artifacts import read_tensors
+from pslrec.config import RunConfig
+from pslrec.data import Dataset, Interactions
+from pslrec.data.splits import split_by_name
+from pslrec.data.splits.by_name import carve_validation
+from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.errors import ConfigError
+from pslrec.experiment import evaluate_run, run
+from pslrec.inference import TrainedModel
+from pslrec.training import TrainingInterrupted
+from pslrec.training.events import EpochFinished, Event
+
+SETTINGS: dict[str, Any] = {
+    "sampling.negatives": "catalog",
+    "backbone.dimension": 8,
+    "training.epochs": 4,
+    "training.validate_every": 2,
+    "loss.temperature": 0.2,
+}
+
+
+def tastes(n_users: int = 150) -> Interactions:
+    return planted_tastes(n_users, 80, model=TasteModel(n_topics=4, drift=0.9), seed=3).interactions
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    return carve_validation(split_by_name(tastes(), "iid"), "fraction")
+
+
+def configured(**changes: Any) -> RunConfig:
+    return RunConfig.from_settings({**SETTINGS, **changes})
+
+
+def test_a_refit_is_the_training_on_both_parts_for_the_chosen_epochs(dataset: Dataset, tmp_path: Path) -> None:
+    refitted = run(configured(**{"training.refit": True}), data=dataset, out=tmp_path / "run")
+    assert dataset.validation is not None
+    train = Interactions(
+        np.concatenate([dataset.train.users, dataset.validation.users]),
+        np.concatenate([dataset.train.items, dataset.validation.items]),
+        dataset.user_vocabulary,
+        dataset.item_vocabulary,
+    )
+    whole = replace(dataset, train=train, validation=None)
+    epochs = refitted.metrics["best_epoch"]
+    plain = run(configured(**{"training.epochs": epochs, "data.validation": "none"}), data=whole)
+    torch.testing.assert_close(refitted.model["users"], plain.model["users"])
+    assert refitted.metrics["test"] == pytest.approx(plain.metrics["test"])
+    assert refitted.metrics["refit"]["epochs"] == epochs
+    assert refitted.metrics["refit"]["pairs"] == len(train)
+
+
+def test_a_refit_keeps_what_the_choice_was_made_by(dataset: Dataset, tmp_path: Path) -> None:
+    plain = run(configured(), data=dataset)
+    run(configured(**{"training.refit": True}), data=dataset, out=tmp_path / "run")
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["validation"] == pytest.approx(plain.metrics["validation"])
+    assert metrics["refit"]["test_before"] == pytest.approx(plain.metrics["test"])
+    selected = read_tensors(tmp_path / "run" / "selected.safetensors")[0]
+    torch.testing.assert_close(selected["users"], plain.model["users"])
+    model = TrainedModel.load(tmp_path / "run")
+    assert model.seen.lengths.sum() == metrics["refit"]["pairs"]
+
+
+def test_a_refit_that_was_stopped_goes_on_to_the_same_model(dataset: Dataset, tmp_path: Path) -> None:
+    settings = configured(**{"training.refit": True, "training.checkpoint_seconds": 0.0})
+    whole = run(settings, data=dataset, out=tmp_path / "whole")
+    finished: list[EpochFinished] = []
+
+    def stop(event: Event) -> None:
+        finished.extend([event] if isinstance(event, EpochFinished) else [])
+        if len(finished) == SETTINGS["training.epochs"] + 1:  # in the first epoch of the second training
+            raise TrainingInterrupted("stopped")
+
+    with pytest.raises(TrainingInterrupted):
+        run(settings, data=dataset, out=tmp_path / "stopped", listeners=[stop])
+    resumed = run(settings, data=dataset, out=tmp_path / "stopped", resume=True)
+    torch.testing.assert_close(resumed.model["users"], whole.model["users"], rtol=0, atol=0)
+    assert resumed.metrics["test"] == whole.metrics["test"]
+    assert resumed.metrics["refit"] == whole.metrics["refit"]
+
+
+def test_a_refitted_run_is_judged_again_without_its_validation_part(tmp_path: Path) -> None:
+    settings = RunConfig.from_settings(
+        {**SETTINGS, "data.source": "synthetic", "training.refit": True, "training.epochs": 1}
+    )
+    result = run(settings, out=tmp_path / "run")
+    again = evaluate_run(tmp_path / "run", k=(5, 20, 50))
+    assert again["test"] == pytest.approx(result.metrics["test"])
+    assert again["validation"] == {}
+
+
+def test_a_refit_without_a_validation_part_is_refused(dataset: Dataset) -> None:
+    settings = configured(**{"training.refit": True, "data.validation": "none"})
+    with pytest.raises(ConfigError, match=r"`training.refit` trains on the validation part as well, and there is none"):
+        run(settings, data=replace(dataset, validation=None))
+
+
+def test_a_warm_start_keeps_known_rows_by_external_id(dataset: Dataset, tmp_path: Path) -> None:
+    run(configured(), data=dataset, out=tmp_path / "old")
+    warm = configured(**{"training.warm_start": str(tmp_path / "old"), "training.learning_rate": 1e-12})
+    log = tastes()
+    frame = log.select(log.users >= 50).to_frame()
+    new = carve_validation(split_by_name(Interactions.from_ids(frame["user"], frame["item"]), "iid"), "fraction")
+    result = run(warm, data=new)
+    old = TrainedModel.load(tmp_path / "old")
+    rows = [old.users.find(each) for each in new.user_vocabulary.series]
+    assert len(rows) == 100
+    old_table = read_tensors(tmp_path / "old" / "model.safetensors")[0]["users"]
+    for row, before in enumerate(rows):
+        if before is not None:
+            torch.testing.assert_close(result.model["users"][row], old_table[before], rtol=1e-4, atol=1e-4)
+
+
+def _log_until(log: Interactions, share: float) -> Interactions:
+    assert log.timestamps is not None
+    frame = log.to_frame().sort("timestamp").head(int(share * len(log)))
+    return Interactions.from_ids(frame["user"], frame["item"], timestamps=frame["timestamp"])
+
+
+@pytest.mark.parametrize("backbone", ["mf", pytest.param("lightgcn", marks=pytest.mark.slow)])
+def test_a_warm_start_converges_in_a_fraction_of_the_epochs(tmp_path: Path, backbone: str) -> None:
+    """Yesterday's log gives a model; with today's, trained on a little longer log, a few epochs do."""
+    log = planted_tastes(400, 120, model=TasteModel(n_topics=4), with_timestamps=True, seed=5).interactions
+    settings = {
+        "backbone.name": backbone,
+        "training.epochs": 20,
+        "training.learning_rate": 0.03,
+    }
+    today = carve_validation(split_by_name(log, "temporal"), "fraction")
+    yesterday = carve_validation(split_by_name(_log_until(log, 0.9), "temporal"), "fraction")
+    run(configured(**settings), data=yesterday, out=tmp_path / "old")
+    cold = _values(configured(**{**settings, "training.validate_every": 1}), today)
+    warm = _values(
+        configured(**{**settings, "training.validate_every": 1, "training.warm_start": str(tmp_path / "old")}), today
+    )
+    wanted = 0.97 * max(cold)
+    assert _first(warm, wanted) <= _first(cold, wanted) / 3
+
+
+def _values(config: RunConfig, dataset: Dataset) -> list[float]:
+    found: list[float] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, EpochFinished) and event.validation is not None:
+            found.append(event.validation)
+
+    run(config, data=dataset, listeners=[listen])
+    return found
+
+
+def _first(values: list[float], wanted: float) -> int:
+    return next((epoch for epoch, value in enumerate(values, 1) if value >= wanted), len(values) + 1)
+
+
+def test_a_warm_start_from_another_backbone_is_refused(dataset: Dataset, tmp_path: Path) -> None:
+    run(configured(), data=dataset, out=tmp_path / "old")
+    start = {"training.warm_start": str(tmp_path / "old")}
+    with pytest.raises(ConfigError, match="the same backbone and dimension"):
+        run(configured(**start, **{"backbone.name": "lightgcn"}), data=dataset)
+    with pytest.raises(ConfigError, match="has `mf` with 8, this one `mf` with 16"):
+        run(configured(**start, **{"backbone.dimension": 16}), data=dataset)
+
+
+def test_a_warm_start_with_nobody_in_common_is_refused(dataset: Dataset, tmp_path: Path) -> None:
+    run(configured(), data=dataset, out=tmp_path / "old")
+    frame = tastes().to_frame()
+    strangers = Interactions.from_ids(
+        ["x" + str(each) for each in frame["user"]], ["y" + str(each) for each in frame["item"]]
+    )
+    with pytest.raises(ConfigError, match="no user and no item of the training data is in the run"):
+        run(
+            configured(**{"training.warm_start": str(tmp_path / "old")}),
+            data=carve_validation(split_by_name(strangers, "iid"), "fraction"),
+        )
