@@ -25,7 +25,7 @@ check: $(VENV)/.installed-dev  ## format, lint, types, import contracts, tests, 
 check-all: check  ## check, and the slow and browser tests
 	$(BIN)/pytest -m "slow or browser"
 
-bench: $(VENV)/.installed-dev  ## measure, print a table, write benchmarks/results
+bench: $(VENV)/.installed-bench  ## measure, print a table, write benchmarks/results
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed-dev  ## serve the documentation on localhost
@@ -39,6 +39,10 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python $(BUILD_INPUTS)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-bench: $(BIN)/python $(BUILD_INPUTS)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench,serve]'
 	@touch $@
 
 $(VENV)/.installed-test: $(BIN)/python $(BUILD_INPUTS)

@@ -64,3 +64,11 @@ def update_pages(
             path.write_text(after)
             changed.append(path)
     return changed
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows of equal keys as a Markdown table, numbers to the right."""
+    headings = list(rows[0])
+    rules = ["---" if isinstance(rows[0][heading], str) else "---:" for heading in headings]
+    lines = [headings, rules, *([str(row[heading]) for heading in headings] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -8,16 +8,15 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable
-from os import environ
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
+from benchmarks._data import published
+from benchmarks._publish import table
 from benchmarks.machine import load
-from pslrec.data import Dataset, Interactions, Vocabulary, read_published
-from pslrec.data.splits.validation import paper_validation
+from pslrec.data import Dataset
 from pslrec.evaluation import DEFAULT_METRICS, EmbeddingScorer, evaluate
 from pslrec.evaluation.full_ranking import DEFAULT_MEMORY_BUDGET, users_at_once
 from pslrec.evaluation.task import ranking_task
@@ -28,7 +27,6 @@ CUTOFFS = (5, 20, 50, 100)
 DIMENSION = 64
 TARGET = 2.5
 MEBIBYTE = 2**20
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def run(rounds: int = 5, *, report: Callable[[str], None] | None = None) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def run(rounds: int = 5, *, report: Callable[[str], None] | None = None) -> dict
     """
     tell = report or (lambda _: None)
     tell("reading the data")
-    dataset, origin = _dataset()
+    dataset = published("gowalla")
     generator = torch.Generator().manual_seed(0)
     scorer = EmbeddingScorer(
         torch.randn(dataset.n_users, DIMENSION, generator=generator),
@@ -58,7 +56,7 @@ def run(rounds: int = 5, *, report: Callable[[str], None] | None = None) -> dict
     top_k_kernel._compiled = compiled
     return {
         "rows": rows,
-        "data": origin,
+        "data": dataset.name,
         "rounds": rounds,
         "target_ratio": TARGET,
         "target_met": all(row["ratio"] <= TARGET for row in rows),
@@ -129,35 +127,12 @@ def _status(name: str) -> int:
     return int(lines[name].split()[0]) * 1024
 
 
-def _dataset() -> tuple[Dataset, str]:
-    directory = Path(environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
-    published = directory / "iid" / "gowalla.zip"
-    if published.exists():
-        return paper_validation(read_published(published)), "the published IID split"
-    return _made_up(n_users=29_858, n_items=40_988), "made up, of the same size"
-
-
-def _made_up(n_users: int, n_items: int) -> Dataset:
-    random = np.random.default_rng(0)
-    vocabularies = Vocabulary(np.arange(n_users), kind="user"), Vocabulary(np.arange(n_items), kind="item")
-    keys = np.unique(random.integers(n_users, size=1_050_000) * n_items + random.zipf(1.3, size=1_050_000) % n_items)
-    part = random.choice(3, p=[0.72, 0.07, 0.21], size=len(keys))
-    parts = [Interactions(*np.divmod(keys[part == which], n_items), *vocabularies) for which in range(3)]
-    return Dataset(train=parts[0], validation=parts[1], test=parts[2], name="made up")
-
-
 def markdown(record: dict[str, Any]) -> str:
     """A sentence and a table for the documentation."""
     result, machine = record["result"], record["machine"]
     rows = result["rows"]
-    lines = [
-        list(rows[0]),
-        ["---", *["---:"] * (len(rows[0]) - 1)],
-        *([str(cell) for cell in row.values()] for row in rows),
-    ]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     cutoffs = ", ".join(map(str, CUTOFFS))
     return (
         f"All users of Gowalla, vectors of {DIMENSION} dimensions, K = {cutoffs}, all metrics but those over full rankings "
-        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}).\n\n{table}"
+        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}).\n\n{table(rows)}"
     )
