@@ -1,4 +1,4 @@
-"""Fit the polynomials of `native/surrogates.hpp`: near-minimax by interpolation at Chebyshev nodes in double precision.
+"""Fit the polynomials of `native/elementary.hpp` and `surrogates.hpp`: near-minimax, at Chebyshev nodes in double precision.
 
 Prints coefficients, highest power first, with the largest error of the function they serve.
 """
