@@ -59,7 +59,7 @@ def histories_of(history: Any) -> tuple[list[Any], list[list[Any]]]:
     """Names and item ids of people: of one list of ids, several lists, lists by name, or a frame of interactions."""
     if isinstance(history, Mapping):
         return list(history), [as_ids(ids) for ids in history.values()]
-    if isinstance(history, Interactions) or is_frame(history):
+    if isinstance(history, Interactions | pl.LazyFrame) or (is_frame(history) and hasattr(history, "columns")):
         frame = read_interactions(history).to_frame().group_by("user", maintain_order=True).agg("item")
         return frame["user"].to_list(), frame["item"].to_list()
     if isinstance(history, str):
