@@ -32,7 +32,10 @@ def main(arguments: list[str] | None = None) -> None:
         help="an option of the benchmark, such as memory_minutes=10 of serving; repeatable",
     )
     options = parser.parse_args(arguments)
-    settings = {name: float(value) for name, _, value in (setting.partition("=") for setting in options.set)}
+    try:
+        settings = {name: float(value) for name, _, value in (setting.partition("=") for setting in options.set)}
+    except ValueError:
+        parser.error(f"--set takes NAME=NUMBER, got {' '.join(options.set)}")
     unknown = sorted(set(options.names) - set(available))
     if unknown:
         parser.error(f"unknown benchmark `{unknown[0]}`; there are {', '.join(available)}")
