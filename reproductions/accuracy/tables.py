@@ -1,0 +1,195 @@
+"""`python reproductions/accuracy/tables.py --data-dir DIR --runs DIR`: how good exact training gets, and how that was found.
+
+Temperature and learning rate of PSL-relu on MF are chosen on the paper protocol's validation part, for each number of
+dimensions; EASE and iALS are tuned on the same part. The test part is opened for the chosen cell alone. Cells that are finished
+under `--runs` are not trained again. Writes `results.csv`, `grid.csv` and the table of `README.md` beside this file.
+"""
+
+import argparse
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pslrec.baselines import BASELINES
+from pslrec.config import RunConfig
+from pslrec.data import Dataset, read_published
+from pslrec.data.splits.validation import paper_validation
+from pslrec.evaluation import evaluate
+from pslrec.tuning import TuningResult, tune
+
+HERE = Path(__file__).resolve().parent
+DATASETS = {"Amazon-Electronic": "amazon2014-electronic", "Amazon-Health": "amazon2014-health"}
+COMMON = {
+    "loss.name": "psl-relu",
+    "backbone.name": "mf",
+    "evaluation.protocol": "paper",
+    "sampling.negatives": "catalog",
+    "backbone.initialization": "spectral",
+    "training.schedule": "cosine",
+    "training.epochs": 30,
+}
+EIGHTH, SEVENTH, SIXTH = 1 / 8, 1 / 7, 1 / 6
+WIDE = {"loss.temperature": (0.1, EIGHTH, SEVENTH, SIXTH, 0.2), "training.learning_rate": (0.1, 0.03, 0.01)}
+GRIDS = {
+    ("Amazon-Electronic", 64): WIDE,
+    ("Amazon-Health", 64): WIDE,
+    **{
+        ("Amazon-Electronic", dimension): {
+            "loss.temperature": (EIGHTH, SEVENTH, SIXTH),
+            "training.learning_rate": (0.03, 0.01),
+        }
+        for dimension in (128, 256, 512)
+    },
+    **{
+        ("Amazon-Health", dimension): {
+            "loss.temperature": (EIGHTH, SEVENTH, SIXTH, 0.2),
+            "training.learning_rate": (0.03, 0.01),
+        }
+        for dimension in (128, 256, 512)
+    },
+}
+BASELINE_GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "ease": {"regularization": (50.0, 100.0, 200.0, 400.0, 800.0)},
+    "ials": {"dimension": (64, 256), "unobserved_weight": (0.03, 0.1, 0.3), "regularization": (0.03, 0.1, 0.3)},
+}
+MARKER = "<!-- table -->"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[1].strip().splitlines()[0])
+    parser.add_argument("--data-dir", type=Path, required=True, help="where the published data sets lie")
+    parser.add_argument("--runs", type=Path, required=True, help="where the cells of the search live")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rows, cells = [], []
+    for name, file in DATASETS.items():
+        path = options.data_dir / "iid" / f"{file}.zip"
+        if options.baselines:
+            rows += [_baseline(kind, name, path, options.runs) for kind in BASELINE_GRIDS]
+        for (dataset, dimension), grid in GRIDS.items():
+            if dataset == name:
+                result = _search(path, dimension, grid, options.runs / f"{file}-{dimension}")
+                rows.append(_row(name, dimension, result))
+                cells += [{"dataset": name, "dimension": dimension, **cell} for cell in _cells(result)]
+        _write(HERE / "results.csv", rows)
+        _write(HERE / "grid.csv", cells)
+    _render(rows)
+
+
+def _search(path: Path, dimension: int, grid: dict[str, tuple[float, ...]], out: Path) -> TuningResult:
+    settings = {**COMMON, "data.source": str(path), "backbone.dimension": dimension}
+    return tune(RunConfig.from_settings(settings), grid, out=out)
+
+
+def _row(dataset: str, dimension: int, result: TuningResult) -> dict[str, Any]:
+    best = result.best
+    if best is None:
+        raise RuntimeError(f"no cell of {result.directory} was finished")
+    return {
+        "dataset": dataset,
+        "model": "PSL-relu, MF, exact",
+        "dimension": dimension,
+        "settings": json.dumps(dict(best.cell.settings)),
+        "validation_ndcg20": round(best.value, 5) if best.value is not None else "",
+        "test_recall20": round(result.metrics["test"]["recall@20"], 5),
+        "test_ndcg20": round(result.metrics["test"]["ndcg@20"], 5),
+        "best_epoch": result.metrics["best_epoch"],
+    }
+
+
+def _cells(result: TuningResult) -> Iterator[dict[str, Any]]:
+    for outcome in result.cells:
+        yield {**outcome.cell.settings, "validation_ndcg20": outcome.value}
+
+
+def _baseline(kind: str, name: str, path: Path, runs: Path) -> dict[str, Any]:
+    """The best of a baseline's grid on validation, from a file under `runs` if it was found before."""
+    kept = runs / f"{path.stem}-{kind}.json"
+    if kept.exists():
+        return dict(json.loads(kept.read_text()))
+    dataset, grid = paper_validation(read_published(path)), BASELINE_GRIDS[kind]
+    tried = []
+    for values in itertools.product(*grid.values()):
+        settings = dict(zip(grid, values, strict=True))
+        scorer = BASELINES[kind](**settings).fit(dataset.train)
+        tried.append((_judge(scorer, dataset, "validation")["ndcg@20"], settings))
+    value, settings = max(tried, key=lambda pair: pair[0])
+    test = _judge(BASELINES[kind](**settings).fit(dataset.train), dataset, "test")
+    row = {
+        "dataset": name,
+        "model": {"ease": "EASE", "ials": "iALS"}[kind],
+        "dimension": settings.get("dimension", ""),
+        "settings": json.dumps(settings),
+        "validation_ndcg20": round(value, 5),
+        "test_recall20": round(test["recall@20"], 5),
+        "test_ndcg20": round(test["ndcg@20"], 5),
+        "best_epoch": "",
+    }
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(row))
+    return row
+
+
+def _judge(scorer: Any, dataset: Dataset, split: Any) -> dict[str, float]:
+    metrics = ("recall", "ndcg")
+    return evaluate(scorer, dataset, k=(20,), protocol="paper", split=split, metrics=metrics).metrics
+
+
+def _published() -> list[dict[str, Any]]:
+    directory = HERE.parent / "psl-neurips-2024" / "published"
+    rows = []
+    for dataset, file in (("Amazon-Electronic", "iid.csv"), ("Amazon-Health", "slatk_iid.csv")):
+        with (directory / file).open(newline="") as opened:
+            published = [row for row in csv.DictReader(opened) if (row["model"], row["dataset"]) == ("MF", dataset)]
+        shown = [row for row in published if row["loss"] in ("SL", "PSL", "PSL-relu")]
+        rows += [
+            {
+                "dataset": dataset,
+                "model": f"{row['loss']}, MF, published",
+                "dimension": 64,
+                "settings": "",
+                "validation_ndcg20": "",
+                "test_recall20": float(row["recall20"]),
+                "test_ndcg20": float(row["ndcg20"]),
+                "best_epoch": "",
+            }
+            for row in shown
+        ]
+    return rows
+
+
+def _render(rows: list[dict[str, Any]]) -> None:
+    readme = HERE / "README.md"
+    everything = sorted(_published() + rows, key=lambda row: (row["dataset"], row["test_ndcg20"]))
+    lines = [
+        "| data | model | d | chosen on validation | Recall@20 | NDCG@20 |",
+        "| --- | --- | ---: | --- | ---: | ---: |",
+    ]
+    for row in everything:
+        settings = json.loads(row["settings"]) if row["settings"] else {}
+        chosen = ", ".join(
+            f"{key.rpartition('.')[2]} {value:.4g}" for key, value in settings.items() if key != "dimension"
+        )
+        cells = [row["dataset"], row["model"], str(row["dimension"]), chosen]
+        lines.append(f"| {' | '.join(cells)} | {row['test_recall20']:.4f} | {row['test_ndcg20']:.4f} |")
+    before, _, after = readme.read_text().split(MARKER)
+    readme.write_text(MARKER.join([before, "\n" + "\n".join(lines) + "\n", after]))
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
