@@ -34,24 +34,16 @@ COMMON = {
     "training.epochs": 30,
 }
 EIGHTH, SEVENTH, SIXTH = 1 / 8, 1 / 7, 1 / 6
+HEALTH = {"loss.temperature": (EIGHTH, SEVENTH, SIXTH, 0.2), "training.learning_rate": (0.03, 0.01)}
 WIDE = {"loss.temperature": (0.1, EIGHTH, SEVENTH, SIXTH, 0.2), "training.learning_rate": (0.1, 0.03, 0.01)}
-GRIDS = {
+# With more dimensions fewer cells, as they cost more: those around the best of fewer dimensions.
+GRIDS: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {
     ("Amazon-Electronic", 64): WIDE,
+    ("Amazon-Electronic", 128): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.03, 0.01)},
+    ("Amazon-Electronic", 256): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.03, 0.01)},
+    ("Amazon-Electronic", 512): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.01,)},
     ("Amazon-Health", 64): WIDE,
-    **{
-        ("Amazon-Electronic", dimension): {
-            "loss.temperature": (EIGHTH, SEVENTH, SIXTH),
-            "training.learning_rate": (0.03, 0.01),
-        }
-        for dimension in (128, 256, 512)
-    },
-    **{
-        ("Amazon-Health", dimension): {
-            "loss.temperature": (EIGHTH, SEVENTH, SIXTH, 0.2),
-            "training.learning_rate": (0.03, 0.01),
-        }
-        for dimension in (128, 256, 512)
-    },
+    **{("Amazon-Health", dimension): HEALTH for dimension in (128, 256, 512)},
 }
 BASELINE_GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "ease": {"regularization": (50.0, 100.0, 200.0, 400.0, 800.0)},

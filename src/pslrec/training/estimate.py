@@ -11,6 +11,8 @@ from pslrec.sampling import PairBatches, UserBlocks
 
 # Bytes per candidate of a batch: its row, its score, the gradient of that, and the copy sorted by item.
 CANDIDATE_BYTES = 4 + 4 + 4 + 8
+# Of exact training: the score, which becomes its gradient in place, and room for blocks with more users.
+SCORE_BYTES = 5
 # What autograd keeps in addition where a loss is computed as it is written, and what row numbers of 8 bytes cost.
 PLAIN_BYTES = 4 * 4
 EXTRA_INPUT_BYTES = 8 + 3 * 4
@@ -25,9 +27,11 @@ def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches | UserB
         batches: what it is trained on.
     """
     tables = _bytes(backbone) + _bytes(loss)
-    per_candidate = CANDIDATE_BYTES
-    per_candidate += 0 if loss.log_sum_form() is not None else PLAIN_BYTES
-    per_candidate += EXTRA_INPUT_BYTES if loss.needs else 0
+    is_exact = isinstance(batches, UserBlocks)
+    is_fused = (loss.catalog_form() if is_exact else loss.log_sum_form()) is not None
+    per_candidate = SCORE_BYTES if is_exact else CANDIDATE_BYTES
+    per_candidate += 0 if is_fused else PLAIN_BYTES
+    per_candidate += EXTRA_INPUT_BYTES if loss.needs and not is_exact else 0
     return {
         "tables": tables,
         "gradients": tables,
