@@ -1,0 +1,188 @@
+"""From a run to lists on the command line: `pslrec recommend`, `similar`, `export`, and `train --refit --warm-start`."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pslrec import Recommender
+from pslrec.cli import main
+from pslrec.cli import recommend as recommend_module
+from pslrec.data.synthetic import TasteModel, planted_tastes
+
+SMALL = ("--set", "backbone.dimension=8", "--set", "training.epochs=2", "--threads", "1")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def pslrec(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
+        capfd.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capfd.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "log.csv"
+    frame = planted_tastes(60, 40, model=TasteModel(n_topics=3), seed=2).interactions.to_frame()
+    # Whole numbers as ids, which arrive as text on the command line.
+    frame.with_columns(pl.col("user").rank("dense").cast(pl.Int64) + 1000).write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_path(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    Recommender("sl", epochs=2, dimension=8, negatives="catalog").fit(log).save(path)
+    return path
+
+
+def read(path: Path) -> pl.DataFrame:
+    readers = {".parquet": pl.read_parquet, ".csv": pl.read_csv, ".jsonl": pl.read_ndjson}
+    return readers[path.suffix](path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
+def test_all_users_go_to_a_file_block_by_block(
+    pslrec: Command, run_path: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recommend_module, "USERS_AT_ONCE", 7)
+    out = tmp_path / f"recs{suffix}"
+    done = pslrec("recommend", run_path, "--all", "-k", 4, "--out", out)
+    assert done.code == 0, done.err
+    assert "240 recommendations for 60 users are in" in done.err
+    expected = Recommender.load(run_path).recommend(k=4)
+    found = read(out)
+    assert found.columns == ["user", "item", "score", "rank"]
+    assert found.select("user", "item").equals(expected.select("user", "item"))
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_some_users_are_shown_as_a_table(pslrec: Command, run_path: Path) -> None:
+    done = pslrec("recommend", run_path, "--user", 1003, "--user", 1001, "-k", 2)
+    assert done.code == 0, done.err
+    expected = Recommender.load(run_path).recommend([1003, 1001], k=2)
+    lines = done.out.splitlines()[1:]
+    assert [line.split()[-2] for line in lines] == expected["item"].to_list()
+    assert lines[0].split()[0] == "1003"
+    many = pslrec("recommend", run_path, "--all", "-k", 1)
+    assert "the first 20 of 60 users; write all of them with --out" in many.err
+    assert len(many.out.splitlines()) == 21
+
+
+def test_users_come_from_a_file(pslrec: Command, run_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("1002\n\n77\n1004\n")
+    out = tmp_path / "recs.csv"
+    refused = pslrec("recommend", run_path, "--users", tmp_path / "users.txt", "--out", out)
+    assert (refused.code, out.exists()) == (2, False)
+    assert (
+        "unknown user `77`; recommend to somebody new with --history, or leave out with --skip-unknown" in refused.err
+    )
+    done = pslrec("recommend", run_path, "--users", tmp_path / "users.txt", "--skip-unknown", "--out", out)
+    assert done.code == 0, done.err
+    assert "1 of 3 ids are not known and left out" in done.err
+    assert read(out)["user"].unique(maintain_order=True).to_list() == [1002, 1004]
+    pl.DataFrame({"user": [1005]}).write_parquet(tmp_path / "users.parquet")
+    pslrec("recommend", run_path, "--users", tmp_path / "users.parquet", "--out", out)
+    assert read(out)["user"].unique().to_list() == [1005]
+    pl.DataFrame({"who": [1005]}).write_csv(tmp_path / "users.csv")
+    assert "has no column `user`" in pslrec("recommend", run_path, "--users", tmp_path / "users.csv").err
+
+
+def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_path: Path) -> None:
+    recommender = Recommender.load(run_path)
+    items = recommender.items_[:2].to_list()
+    done = pslrec("recommend", run_path, "--history", items[0], "--history", items[1], "-k", 3)
+    assert done.code == 0, done.err
+    expected = recommender.recommend_for(items, k=3)["item"].to_list()
+    assert [line.split()[-2] for line in done.out.splitlines()[1:]] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "say for whom"),
+        (("--all", "--user", "1001"), "say for whom"),
+        (("--all", "--out", "recs.xlsx"), "--out must end in .parquet, .csv, .jsonl, got recs.xlsx"),
+        (("--all", "--out", "no/such/recs.csv"), "can not be written"),
+        (("--users", "no-such-file"), "can not be read"),
+        (("--history", "gone"), "unknown item `gone`; it was not there in training"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    pslrec: Command, run_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = pslrec("recommend", run_path, *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_directory_without_a_run_is_one_sentence(pslrec: Command, tmp_path: Path) -> None:
+    for command in (
+        ("recommend", tmp_path, "--all"),
+        ("similar", tmp_path, "--item", "x"),
+        ("export", tmp_path, "--to", "npz"),
+    ):
+        done = pslrec(*command)
+        assert (done.code, done.err.startswith("error: ")) == (2, True)
+        assert "holds no run" in done.err
+
+
+def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> None:
+    recommender = Recommender.load(run_path)
+    item = recommender.items_[3]
+    done = pslrec("similar", run_path, "--item", item, "-k", 3, "--json")
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert [record["similar"] for record in records] == recommender.similar_items(item, k=3)["similar"].to_list()
+    table = pslrec("similar", run_path, "--user", 1001, "-k", 2)
+    assert "user like 1001" in table.out
+    assert len(table.out.splitlines()) == 3
+    assert "give either --item ID or --user ID" in pslrec("similar", run_path).err
+
+
+def test_export_says_what_it_wrote_and_what_an_index_finds(pslrec: Command, run_path: Path, tmp_path: Path) -> None:
+    done = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
+    assert f"model.npz and export.json are in {tmp_path / 'npz'}" in done.out
+    again = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
+    assert (again.code, "is not empty" in again.err) == (2, True)
+    assert "unknown export `pickle`" in pslrec("export", run_path, "--to", "pickle").err
+    pytest.importorskip("faiss")
+    flat = pslrec("export", run_path, "--to", "faiss", "--out", tmp_path / "faiss", "-k", 5, "--json")
+    assert json.loads(flat.out)["recall"] == 1.0
+
+
+def test_train_refits_and_starts_warm(pslrec: Command, log: Path, tmp_path: Path) -> None:
+    first = pslrec("train", log, "--loss", "sl", *SMALL, "--refit", "--out", tmp_path / "first")
+    assert first.code == 0, first.err
+    assert "training again on training and validation data" in first.err
+    assert "refit" in json.loads((tmp_path / "first" / "metrics.json").read_text())
+    warm = ("--warm-start", tmp_path / "first", "--out", tmp_path / "second")
+    second = pslrec("train", log, "--loss", "sl", *SMALL, *warm)
+    assert second.code == 0, second.err
+    assert "warm start: 60 of 60 users" in second.err
+    assert "warm_start" in (tmp_path / "second" / "config.toml").read_text()
+    nothing = pslrec("train", log, *SMALL, "--warm-start", tmp_path / "nothing")
+    assert (nothing.code, "is no directory of a run" in nothing.err) == (2, True)
