@@ -223,18 +223,29 @@ class InterpolatedRow {
         for (std::int64_t q = 0; q <= degree; ++q) single[q] = static_cast<float>(coefficients[q]);
         const float centre = 0.5f * (highest_ + lowest_), radius = 0.5f * (highest_ - lowest_);
         const float inverse = radius > 0.0f ? 1.0f / radius : 0.0f;
-        const auto series = [&](std::int64_t n) {
-            const Vector t = smaller(larger((load(row_.scores + n) - centre) * inverse, spread(-1.0f)), spread(1.0f));
-            const Vector twice = t + t;
-            Vector next = spread(0.0f), after = spread(0.0f);
-            for (std::int64_t q = degree; q >= 1; --q) {
-                const Vector now = twice * next - after + single[q];
-                after = next;
-                next = now;
+        std::int64_t n = 0;
+        // Each step of the recurrence waits for the one before it; several vectors at once fill the gaps.
+        for (; n + kTogether * kLanes <= row_.tail; n += kTogether * kLanes) series<kTogether>(n, single, degree, centre, inverse);
+        for (; n < row_.tail; n += kLanes) series<1>(n, single, degree, centre, inverse);
+    }
+
+    static constexpr int kTogether = 4;
+
+    template <int Count>
+    void series(std::int64_t n, const float* coefficients, std::int64_t degree, float centre, float inverse) const {
+        Vector t[Count], next[Count] = {}, after[Count] = {};
+        for (int v = 0; v < Count; ++v) {
+            const Vector scaled = (load(row_.scores + n + v * kLanes) - centre) * inverse;
+            t[v] = smaller(larger(scaled, spread(-1.0f)), spread(1.0f));
+        }
+        for (std::int64_t q = degree; q >= 1; --q) {
+            for (int v = 0; v < Count; ++v) {
+                const Vector now = (t[v] + t[v]) * next[v] - after[v] + coefficients[q];
+                after[v] = next[v];
+                next[v] = now;
             }
-            return t * next - after + single[0];
-        };
-        for (std::int64_t n = 0; n < row_.tail; n += kLanes) store(row_.scores + n, series(n));
+        }
+        for (int v = 0; v < Count; ++v) store(row_.scores + n + v * kLanes, t[v] * next[v] - after[v] + coefficients[0]);
     }
 
     // Where the scores lie too far apart for a series; such terms do not depend on what was found at the node.

@@ -136,34 +136,50 @@ class PowerTerms {
         return raised(sigma * all(1.0 / node.top), row_.exponent, whole_) * Surrogate::slope(q, at, sigma);
     }
 
+    // The powers of the paper's temperatures as constants: without a loop over its bits a power is a few multiplications.
     Node evaluate(double x) const {
+        switch (whole_) {
+            case 4: return evaluate_with<4>(x);
+            case 5: return evaluate_with<5>(x);
+            case 7: return evaluate_with<7>(x);
+            case 8: return evaluate_with<8>(x);
+            case 10: return evaluate_with<10>(x);
+            case 20: return evaluate_with<20>(x);
+            default: return evaluate_with<0>(x);
+        }
+    }
+
+  private:
+    template <std::int32_t Whole>
+    Node evaluate_with(double x) const {
         Node node{x, 0.0, 0.0, 0.0, value_at(static_cast<double>(highest_), x)};
         const V at = all(Surrogate::node(x)), inverse = all(1.0 / node.top);
         double total = 0.0, slopes = 0.0;
-        V sum = V{}, slope_sum = V{};
-        std::int64_t pending = 0;
-        const auto add = [&](std::int64_t n, V weight) {
+        for (std::int64_t n = 0; n < row_.tail; n += kFlush * kWidth) {
+            const std::int64_t end = n + kFlush * kWidth < row_.tail ? n + kFlush * kWidth : row_.tail;
+            V sum = V{}, slope_sum = V{};
+            for (std::int64_t m = n; m < end; m += kWidth) {
+                const V q = load_as<T>(prepared_ + m);
+                const V sigma = Surrogate::value(q, at);
+                const V term = raised(sigma * inverse, row_.exponent, Whole > 0 ? Whole : whole_);
+                sum += term;
+                slope_sum += term * Surrogate::slope(q, at, sigma);
+            }
+            add_lanes(sum, slope_sum, total, slopes);
+        }
+        for (std::int64_t n = row_.tail; n < row_.padded; n += kWidth) {
             const V q = load_as<T>(prepared_ + n);
             const V sigma = Surrogate::value(q, at);
-            const V term = weight * raised(sigma * inverse, row_.exponent, whole_);
-            sum += term;
-            slope_sum += term * Surrogate::slope(q, at, sigma);
-            if (++pending == kFlush) flush(sum, slope_sum, total, slopes, pending);
-        };
-        for (std::int64_t n = 0; n < row_.tail; n += kWidth) add(n, all(1.0));
-        for (std::int64_t n = row_.tail; n < row_.padded; n += kWidth) {
-            V weight;
-            for (int lane = 0; lane < kWidth; ++lane) weight[lane] = static_cast<T>(row_.tail_weights[n - row_.tail + lane]);
-            add(n, weight);
+            V term = raised(sigma * inverse, row_.exponent, whole_);
+            for (int lane = 0; lane < kWidth; ++lane) term[lane] *= static_cast<T>(row_.tail_weights[n - row_.tail + lane]);
+            add_lanes(term, term * Surrogate::slope(q, at, sigma), total, slopes);
         }
-        flush(sum, slope_sum, total, slopes, pending);
         node.factor = row_.exponent / total;
         node.value = row_.exponent * ::log(node.top) + ::log(total);
         node.slope = node.factor * slopes;
         return node;
     }
 
-  private:
     void prepare(std::int64_t n) {
         if constexpr (sizeof(T) == sizeof(float)) {
             store(prepared_ + n, Surrogate::prepare(load(row_.scores + n)));
@@ -181,14 +197,11 @@ class PowerTerms {
         return static_cast<double>(Surrogate::value(q, all(Surrogate::node(x)))[0]);
     }
 
-    static void flush(V& sum, V& slope_sum, double& total, double& slopes, std::int64_t& pending) {
+    static void add_lanes(V sum, V slope_sum, double& total, double& slopes) {
         for (int lane = 0; lane < kWidth; ++lane) {
             total += static_cast<double>(sum[lane]);
             slopes += static_cast<double>(slope_sum[lane]);
         }
-        sum = V{};
-        slope_sum = V{};
-        pending = 0;
     }
 
     const CatalogRow& row_;
