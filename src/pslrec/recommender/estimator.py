@@ -44,7 +44,8 @@ class Recommender:
         loss: name of the loss, see `pslrec.losses.LOSSES`.
         backbone: name of the backbone, see `pslrec.backbones.BACKBONES`.
         options: any other setting of a run: by its last word (`epochs=50`, `temperature=0.1`, `dimension=128`,
-            `negatives="catalog"`, `refit=True`), or in full with two underscores for the dot (`training__epochs=50`).
+            `refit=True`), or in full with two underscores for the dot (`training__epochs=50`); and `preset="fast"` for
+            settings that belong together.
 
     After `fit` there are `model_` (the `TrainedModel`), `config_` (the settings, every default written out), `metrics_`,
     `users_` and `items_` (external ids), `n_users_` and `n_items_`.
@@ -104,7 +105,8 @@ class Recommender:
         config = RunConfig.from_settings({**settings, "data.source": source})
         result = run(config, data=_with_validation(read_any(interactions), validation), listeners=listeners)
         self._take(TrainedModel(files_of(result)), result.config)
-        self._result, self._origin = result, None
+        self._result = result
+        self._origin: Path | None = None
         return self
 
     def _take(self, model: TrainedModel, config: RunConfig) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pslrec.backbones import BACKBONES
-from pslrec.config import RunConfig, setting_names
+from pslrec.config import RunConfig, preset_settings, setting_names
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 
@@ -14,7 +14,8 @@ def settings_of(loss: str, backbone: str, options: Mapping[str, Any]) -> dict[st
     """Settings by dotted name.
 
     An option is the last word of a setting (`epochs`, `temperature`, `dimension`) where only one ends so, or all of it with
-    two underscores for the dot (`training__epochs`). Options of the loss and the backbone come before others.
+    two underscores for the dot (`training__epochs`). Options of the loss and the backbone come before others. `preset` names
+    settings that belong together, over which the other options win.
 
     Args:
         loss: name of the loss.
@@ -24,8 +25,11 @@ def settings_of(loss: str, backbone: str, options: Mapping[str, Any]) -> dict[st
     >>> settings_of("sl", "mf", {"temperature": 0.2, "training__epochs": 5})
     {'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2, 'training.epochs': 5}
     """
-    named = {"loss.name": loss, "backbone.name": backbone}
-    return named | {_setting(name, loss, backbone): value for name, value in options.items()}
+    preset = options.get("preset")
+    named = {} if preset is None else preset_settings(preset, loss=loss)
+    named |= {"loss.name": loss, "backbone.name": backbone}
+    given = {name: value for name, value in options.items() if name != "preset"}
+    return named | {_setting(name, loss, backbone): value for name, value in given.items()}
 
 
 def _setting(option: str, loss: str, backbone: str) -> str:
