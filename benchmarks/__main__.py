@@ -10,6 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from benchmarks import benchmarks
+from benchmarks._plots import draw
 from benchmarks._publish import REPOSITORY, load_record, record, save, update_pages
 from benchmarks.machine import describe_machine, load
 
@@ -46,8 +47,9 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         kept = load_record(name) if options.tables else _measure(name, available[name], console, settings)
         if kept is not None:
-            for page in update_pages(name, available[name], kept):
-                console.print(f"updated {page.relative_to(REPOSITORY)}", highlight=False)
+            pictures = draw(available[name], kept, report=console.print)
+            for path in [*update_pages(name, available[name], kept), *pictures]:
+                console.print(f"updated {path.relative_to(REPOSITORY)}", highlight=False)
 
 
 def _measure(name: str, benchmark: Any, console: Console, settings: dict[str, float]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _decades(points: list[dict[str, Any]], axis: Axis) -> dict[str, Any]:
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if len(exponents) <= MOST_TICKS // 2:
         return {"values": [factor * 10.0**exponent for exponent in exponents for factor in (1, 2, 5)], "format": "~g"}
-    return {"values": [10.0**exponent for exponent in exponents], "format": ".0e"}
+    return {"values": [10.0**exponent for exponent in exponents], "format": ",.0f" if low >= 1 else ".0e"}
 
 
 def _finished(chart: Chart) -> Chart:

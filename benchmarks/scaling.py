@@ -204,7 +204,8 @@ def markdown(record: dict[str, Any]) -> str:
             "Seconds of a whole epoch on made-up interactions, and the line through the origin that fits them:",
             table(result["fits"]),
             "Memory of model, optimiser and all steps of an epoch: what `pslrec train` states before it begins, the budget (that "
-            f"and {WORKSPACE} MiB for what the matrix library and the threads keep for themselves), and what the process grew by:",
+            f"and {WORKSPACE} MiB for what the matrix library and the threads keep for themselves), and by how much the process "
+            "grew:",
             table(result["memory"]),
         ]
     )
