@@ -43,16 +43,32 @@ def draw(
     except ImportError:
         report("pictures need `pip install 'pslrec[plots]'`; the old ones stay")
         return []
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
     for name, chart in benchmark.plots(record).items():
-        for path, options in (
-            (directory / f"{name}.svg", {}),
-            (directory / f"{name}.png", {"scale_factor": PNG_SCALE}),
-        ):
-            _finished(chart).save(str(path), **options)
-            written.append(path)
+        written += save(chart, directory / f"{name}.svg")
     return written
+
+
+def save(chart: Chart, path: Path) -> list[Path]:
+    """Write a chart as SVG and PNG; gives both files.
+
+    Args:
+        chart: of altair.
+        path: of one of them; the other has the same name but for its ending.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_suffix(".svg"), path.with_suffix(".png")]
+    for file, options in zip(files, ({}, {"scale_factor": PNG_SCALE}), strict=True):
+        _finished(chart).save(str(file), **options)
+    return files
+
+
+def save_lines(
+    points: list[dict[str, Any]], path: Path, *, x: str, y: str, colour: str, log_x: bool = False
+) -> list[Path]:
+    """Draw and write marked lines whose axes are called as the keys of the points; arguments as in `lines`."""
+    chart = lines(points, x=Axis(x, x, "log" if log_x else "linear"), y=Axis(y, y, "linear"), series=colour)
+    return save(chart, path)
 
 
 class Axis(NamedTuple):
