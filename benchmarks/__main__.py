@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     try:
-        settings = {name: float(value) for name, _, value in (setting.partition("=") for setting in options.set)}
+        settings = {name: _number(value) for name, _, value in (setting.partition("=") for setting in options.set)}
     except ValueError:
         parser.error(f"--set takes NAME=NUMBER, got {' '.join(options.set)}")
     unknown = sorted(set(options.names) - set(available))
@@ -50,6 +50,11 @@ def main(arguments: list[str] | None = None) -> None:
             pictures = draw(available[name], kept, report=console.print)
             for path in [*update_pages(name, available[name], kept), *pictures]:
                 console.print(f"updated {path.relative_to(REPOSITORY)}", highlight=False)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _measure(name: str, benchmark: Any, console: Console, settings: dict[str, float]) -> dict[str, Any]:
