@@ -15,7 +15,7 @@ from benchmarks._publish import REPOSITORY
 IMAGES = REPOSITORY / "docs" / "images"
 # Told apart without colour as well: every series has a shape of its own.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7f6000", "#555555")
-PNG_SCALE = 1.5
+PNG_SCALE = 1.0
 MOST_TICKS = 10
 Chart = Any
 

@@ -27,7 +27,9 @@ class CatalogBlock:
     @property
     def n_pairs(self) -> int:
         """How many positives its users have."""
-        return int((self.positives.offsets[self.users + 1] - self.positives.offsets[self.users]).sum())
+        # Asked for at every step; numpy answers in a tenth of torch's time.
+        users, offsets = self.users.numpy(), self.positives.offsets.numpy()
+        return int((offsets[users + 1] - offsets[users]).sum())
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The block's positive pairs as (position of the user in the block, item), int64."""

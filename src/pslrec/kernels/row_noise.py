@@ -70,4 +70,5 @@ def _mixed(values: Tensor) -> Tensor:
 
 def _shifted(values: Tensor, bits: int) -> Tensor:
     # Torch shifts the sign in; a 64-bit number without sign gets zeros.
-    return (values >> bits) & (2 ** (64 - bits) - 1)
+    shifted: Tensor = (values >> bits) & (2 ** (64 - bits) - 1)
+    return shifted

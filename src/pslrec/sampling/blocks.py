@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -78,7 +79,7 @@ class UserBlocks:
         n_items = self._pool.n_items
         return users_per_block * (n_items if self.n_shared is None else min(n_items, self.n_shared + self.batch_pairs))
 
-    @property
+    @cached_property
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
         return int(self._counts.sum())
