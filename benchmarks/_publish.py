@@ -10,6 +10,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "benchmarks" / "results"
+# A benchmark itself keeps all cores busy.
+BUSY = 1.5
 MARKED = r"(<!-- benchmark: {name} -->\n).*?(<!-- end of benchmark -->)"
 
 
@@ -64,6 +66,18 @@ def update_pages(
             path.write_text(after)
             changed.append(path)
     return changed
+
+
+def about_load(record: dict[str, Any]) -> str:
+    """A sentence if the machine was busy with other work while it measured, else nothing."""
+    machine = record["machine"]
+    loads = [load[0] for load in (machine.get("load_before"), machine.get("load_after")) if load]
+    if max(loads, default=0.0) <= BUSY * machine["cores"]:
+        return ""
+    return (
+        f" The machine was busy with other work (load {max(loads):.1f} on {machine['cores']} cores): seconds are far too long, "
+        "and ratios less certain."
+    )
 
 
 def table(rows: list[dict[str, Any]]) -> str:

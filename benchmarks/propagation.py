@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks._data import published
 from benchmarks._epochs import epoch_seconds
-from benchmarks._publish import table
+from benchmarks._publish import about_load, table
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions
 
@@ -139,5 +139,5 @@ def markdown(record: dict[str, Any]) -> str:
     return (
         f"Propagation forward and backward, {DIMENSION} dimensions, Electronic, beside the sparse products that it consists of: "
         "`torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact PSL-relu "
-        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians).\n\n{table(result['rows'])}"
+        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians).{about_load(record)}\n\n{table(result['rows'])}"
     )

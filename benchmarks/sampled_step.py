@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks._child import in_child
 from benchmarks._memory import MEBIBYTE
-from benchmarks._publish import table
+from benchmarks._publish import about_load, table
 
 DESCRIPTION = "fused step (PSL-relu, MF, d = 64, 1,024 pairs x 1,000 negatives, Electronic) beside a naive PyTorch step"
 STEPS = {"naive": 5, "fused": 40}
@@ -75,5 +75,5 @@ def markdown(record: dict[str, Any]) -> str:
         "A step with 1,024 pairs and 1,000 negatives each, PSL-relu, MF with 64 dimensions, Electronic. Both take the same "
         f"pairs, the same negatives and dense Adam. The fused step is **{result['times_faster']:.0f} times faster** and takes "
         f"**{result['times_less_memory']:.0f} times less memory** ({machine['processor']}, {machine['cores']} cores, "
-        f"{record['measured']}; medians).\n\n{table(result['rows'])}"
+        f"{record['measured']}; medians).{about_load(record)}\n\n{table(result['rows'])}"
     )

@@ -17,7 +17,7 @@ from benchmarks._data import made_up
 from benchmarks._epochs import epoch_seconds
 from benchmarks._memory import MEBIBYTE
 from benchmarks._plots import Axis, Chart, lines
-from benchmarks._publish import table
+from benchmarks._publish import about_load, table
 from pslrec.kernels.catalog import RowOperation, row_gradients
 from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.native import IS_COMPILED
@@ -199,7 +199,7 @@ def markdown(record: dict[str, Any]) -> str:
         [
             f"Microseconds of the row operation (loss and gradient of one user over {CATALOGUE:,} items, temperature "
             f"{1 / EXPONENT:g}) by the number of positives, the fastest of some rounds "
-            f"({machine['processor']}, {machine['cores']} cores, {record['measured']}):",
+            f"({machine['processor']}, {machine['cores']} cores, {record['measured']}).{about_load(record)}",
             table(result["rows"]),
             "Seconds of a whole epoch on made-up interactions, and the line through the origin that fits them:",
             table(result["fits"]),

@@ -21,7 +21,6 @@ CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pslrec, preset best": ("pslrec", {"preset": "best"}),
     "implicit ALS, d = 64": ("als", {"factors": 64}),
     "implicit ALS, d = 128": ("als", {"factors": 128}),
-    "implicit ALS, d = 256": ("als", {"factors": 256}),
     "EASE": ("ease", {"regularization": 200.0}),
 }
 # Tried for each number of factors; the best on validation is drawn.

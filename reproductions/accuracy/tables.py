@@ -41,7 +41,7 @@ GRIDS: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {
     ("Amazon-Electronic", 64): WIDE,
     ("Amazon-Electronic", 128): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.03, 0.01)},
     ("Amazon-Electronic", 256): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.03, 0.01)},
-    ("Amazon-Electronic", 512): {"loss.temperature": (EIGHTH, SEVENTH), "training.learning_rate": (0.01,)},
+    ("Amazon-Electronic", 512): {"loss.temperature": (EIGHTH,), "training.learning_rate": (0.01,)},
     ("Amazon-Health", 64): WIDE,
     **{("Amazon-Health", dimension): HEALTH for dimension in (128, 256, 512)},
 }
