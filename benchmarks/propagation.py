@@ -139,5 +139,6 @@ def markdown(record: dict[str, Any]) -> str:
     return (
         f"Propagation forward and backward, {DIMENSION} dimensions, Electronic, beside the sparse products that it consists of: "
         "`torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact PSL-relu "
-        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians).{about_load(record)}\n\n{table(result['rows'])}"
+        f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians)."
+        f"{about_load(record)}\n\n{table(result['rows'])}"
     )

@@ -30,6 +30,7 @@ HISTORIES = (10, 100, 1_000, 10_000)
 CATALOGUE = 20_000
 EXPONENT = 10.0
 USERS_AT_ONCE = 32
+ROW_ROUNDS = 25
 # Users and items; twelve pairs or so per user.
 SIZES = ((2_000, 4_000), (4_000, 8_000), (8_000, 16_000))
 PAIRS_PER_USER = 17
@@ -45,13 +46,13 @@ def run(rounds: int = 3, *, report: Callable[[str], None] | None = None) -> dict
     """Measure all three.
 
     Args:
-        rounds: of epochs; row operations run four times as often.
+        rounds: of epochs.
         report: is told what is being done.
     """
     if not IS_COMPILED:
         raise RuntimeError("the compiled kernels are not built; install with a C++ compiler")
     tell = report or (lambda _: None)
-    histories = _histories(rounds, tell)
+    histories = _histories(tell)
     epochs = _epochs(rounds, tell)
     fits = [_fit(loss, [point for point in epochs if point["loss"] == loss]) for loss in LOSSES]
     memory = _memory(tell)
@@ -74,12 +75,12 @@ def run(rounds: int = 3, *, report: Callable[[str], None] | None = None) -> dict
     }
 
 
-def _histories(rounds: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+def _histories(tell: Callable[[str], None]) -> list[dict[str, Any]]:
     points = []
     for length in HISTORIES:
         tell(f"histories of {length:,}")
         for loss, surrogate in LOSSES.items():
-            seconds = _row_seconds(length, RowOperation("log-sum", surrogate, EXPONENT), 4 * rounds)
+            seconds = _row_seconds(length, RowOperation("log-sum", surrogate, EXPONENT), ROW_ROUNDS)
             points.append({"loss": loss, "positives": length, "microseconds": round(1e6 * seconds, 1)})
         if length <= LONGEST_OF_ALL_PAIRS:
             points.append({"loss": ALL_PAIRS, "positives": length, "microseconds": round(1e6 * _all_pairs(length), 1)})
