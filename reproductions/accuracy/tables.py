@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True, help="where the published data sets lie")
     parser.add_argument("--runs", type=Path, required=True, help="where the cells of the search live")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--baselines", choices=("all", "kept"), default="all", help="kept: only those found before")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rows, cells = [], []
     for name, file in DATASETS.items():
         path = options.data_dir / "iid" / f"{file}.zip"
-        if options.baselines:
-            rows += [_baseline(kind, name, path, options.runs) for kind in BASELINE_GRIDS]
+        kinds = [k for k in BASELINE_GRIDS if options.baselines == "all" or _kept(k, path, options.runs).exists()]
+        rows += [_baseline(kind, name, path, options.runs) for kind in kinds]
         for (dataset, dimension), grid in GRIDS.items():
             if dataset == name:
                 result = _search(path, dimension, grid, options.runs / f"{file}-{dimension}")
@@ -89,7 +89,7 @@ def _row(dataset: str, dimension: int, result: TuningResult) -> dict[str, Any]:
         "model": "PSL-relu, MF, exact",
         "dimension": dimension,
         "settings": json.dumps(dict(best.cell.settings)),
-        "validation_ndcg20": round(best.value, 5) if best.value is not None else "",
+        "validation_ndcg20": round(best.value("ndcg@20") or 0.0, 5),
         "test_recall20": round(result.metrics["test"]["recall@20"], 5),
         "test_ndcg20": round(result.metrics["test"]["ndcg@20"], 5),
         "best_epoch": result.metrics["best_epoch"],
@@ -98,12 +98,16 @@ def _row(dataset: str, dimension: int, result: TuningResult) -> dict[str, Any]:
 
 def _cells(result: TuningResult) -> Iterator[dict[str, Any]]:
     for outcome in result.cells:
-        yield {**outcome.cell.settings, "validation_ndcg20": outcome.value}
+        yield {**outcome.cell.settings, "validation_ndcg20": outcome.value("ndcg@20")}
+
+
+def _kept(kind: str, path: Path, runs: Path) -> Path:
+    return runs / f"{path.stem}-{kind}.json"
 
 
 def _baseline(kind: str, name: str, path: Path, runs: Path) -> dict[str, Any]:
     """The best of a baseline's grid on validation, from a file under `runs` if it was found before."""
-    kept = runs / f"{path.stem}-{kind}.json"
+    kept = _kept(kind, path, runs)
     if kept.exists():
         return dict(json.loads(kept.read_text()))
     dataset, grid = paper_validation(read_published(path)), BASELINE_GRIDS[kind]
