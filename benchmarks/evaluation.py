@@ -4,16 +4,15 @@ Both run in turns in one process over the same blocks of users. A round's ratio 
 on the machine disturbs it little; the median over the rounds counts.
 """
 
-import ctypes
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks._data import published
+from benchmarks._memory import MEBIBYTE, memory_growth
 from benchmarks._publish import table
 from benchmarks.machine import load
 from pslrec.data import Dataset
@@ -26,7 +25,6 @@ DESCRIPTION = "full ranking of Gowalla (29,858 users x 40,988 items, K = 5, 20, 
 CUTOFFS = (5, 20, 50, 100)
 DIMENSION = 64
 TARGET = 2.5
-MEBIBYTE = 2**20
 
 
 def run(rounds: int = 5, *, report: Callable[[str], None] | None = None) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def _measure(scorer: EmbeddingScorer, dataset: Dataset, budget: int, rounds: int
     task = ranking_task(dataset, split="test", protocol="paper")
     users = users_at_once(task, CUTOFFS, DEFAULT_METRICS, memory_budget=budget)
     _multiply(scorer, users)
-    used = _memory_growth(lambda: _evaluate(scorer, dataset, budget))
+    used = memory_growth(lambda: _evaluate(scorer, dataset, budget))
     products, evaluations = [], []
     for _ in range(rounds):
         products.append(_seconds(lambda: _multiply(scorer, users)))
@@ -100,31 +98,6 @@ def _seconds(work: Callable[[], None]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _memory_growth(work: Callable[[], None]) -> int:
-    """Bytes by which the process grew at most while it worked; 0 where the system does not tell."""
-    reset = Path("/proc/self/clear_refs")
-    if not reset.exists():
-        work()
-        return 0
-    _return_freed_memory()
-    reset.write_text("5")  # the high-water mark starts again from here
-    before = _status("VmRSS")
-    work()
-    return _status("VmHWM") - before
-
-
-def _return_freed_memory() -> None:
-    # What the C library keeps for later would hide growth.
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-def _status(name: str) -> int:
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(lines[name].split()[0]) * 1024
 
 
 def markdown(record: dict[str, Any]) -> str:
