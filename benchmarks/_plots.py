@@ -63,14 +63,6 @@ def save(chart: Chart, path: Path) -> list[Path]:
     return files
 
 
-def save_lines(
-    points: list[dict[str, Any]], path: Path, *, x: str, y: str, colour: str, log_x: bool = False
-) -> list[Path]:
-    """Draw and write marked lines whose axes are called as the keys of the points; arguments as in `lines`."""
-    chart = lines(points, x=Axis(x, x, "log" if log_x else "linear"), y=Axis(y, y, "linear"), series=colour)
-    return save(chart, path)
-
-
 class Axis(NamedTuple):
     """What an axis shows.
 
