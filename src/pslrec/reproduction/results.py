@@ -10,25 +10,12 @@ from typing import Any
 
 from pslrec.artifacts.files import write_text
 from pslrec.errors import ConfigError
-from pslrec.reproduction.cells import Cell, Identity, identity_of
+from pslrec.reproduction.cells import IDENTITY, Cell, Identity, identity_of
 from pslrec.reproduction.published import read_rows
 
 COLUMNS = (
     "table",
-    "dataset",
-    "backbone",
-    "loss",
-    "form",
-    "setting",
-    "noise",
-    "mode",
-    "protocol",
-    "seed",
-    "temperature",
-    "learning_rate",
-    "weight_decay",
-    "dimension",
-    "negatives",
+    *IDENTITY,
     "ours_recall20",
     "ours_ndcg20",
     "published_recall20",
