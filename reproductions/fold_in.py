@@ -1,30 +1,40 @@
 """How good the vectors of new users are: people held out of training against the same people trained in.
 
-A tenth of the test users (at least 1,000) lose all their training interactions; a model is trained on the others, and the
+A tenth of the users (at least 1,000) lose all their training interactions; a model is trained on the others, and the
 held-out are folded in from the histories they lost. The other model is trained on everybody. Both are asked for the held-out
 users' test items.
 
+    python reproductions/fold_in.py amazon2014-electronic.zip --choose --out reproductions/fold-in/choice.csv
     python reproductions/fold_in.py amazon2014-electronic.zip --out reproductions/fold-in/results.csv
+
+The first command finds the number of steps and their length, by the validation items of other people, without the test part.
 """
 
 import argparse
 import csv
 import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, load
+from pslrec.data.splits.by_name import carve_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.evaluation.task import RowLists
+from pslrec.evaluation.task import RowLists, Split
 from pslrec.experiment import run
 from pslrec.inference import TrainedModel
+from pslrec.inference.fold_in import FoldIn, StepPlan
+from pslrec.inference.ranking import DEFAULT_MEMORY_BUDGET, selected_lists
+from pslrec.losses import LOSSES
 
 SHARE, AT_LEAST = 0.1, 1000
-# The number of steps and their length were chosen by the people of one draw; those of another, without the first, are judged.
+# The number of steps and their length are chosen by the people of one draw; those of another, without the first, are judged.
 CHOSEN_BY, SEED = 0, 1
 EXACT = {"sampling.negatives": "catalog", "backbone.initialization": "spectral", "training.learning_rate": 0.03}
 SETTINGS = {
@@ -34,48 +44,56 @@ SETTINGS = {
 }
 # A step through the graph costs as much for few pairs as for many.
 BACKBONES = {"mf": {}, "lightgcn": {"sampling.batch_pairs": 4096}}
-FIELDS = (
+STEPS, TURNS = (5, 10, 20), (0.05, 0.1, 0.2, 0.5, 1.0)
+# Steps are what an answer costs: the fewest are taken that reach this share of the best.
+CLOSE = 0.99
+RESULT_FIELDS = (
     "data", "backbone", "loss", "held_out", "trained_in", "folded_in", "ratio", "epochs", "seed",
 )  # fmt: skip
+CHOICE_FIELDS = ("data", "backbone", "loss", "similarity", "held_out", "steps", "turn", "validation_ndcg20", "seed")
 
 
-def held_out_users(dataset: Dataset) -> np.ndarray:
-    """Some of the users that have test items, none of whom had a say in how people are folded in."""
-    users = np.unique(dataset.test.users)
-    for seed in (CHOSEN_BY, SEED):
-        count = min(max(AT_LEAST, int(SHARE * len(np.unique(dataset.test.users)))), len(users))
-        drawn = np.random.default_rng(seed).choice(users, size=count, replace=False)
+def held_out_users(dataset: Dataset, seed: int = SEED) -> np.ndarray:
+    """Some of the users; those of `SEED` had no say in how people are folded in."""
+    users = np.unique(dataset.train.users)
+    count = max(AT_LEAST, int(SHARE * len(users)))
+    for each in (CHOSEN_BY, SEED):
+        drawn = np.random.default_rng(each).choice(users, size=min(count, len(users)), replace=False)
         users = np.setdiff1d(users, drawn)
+        if each == seed:
+            break
     return np.sort(drawn)
 
 
-def quality(dataset: Dataset, model: TrainedModel, held_out: np.ndarray, vectors: torch.Tensor | None = None) -> float:
-    """NDCG@20 of the held-out users; `vectors` takes the place of their own."""
+def quality(
+    dataset: Dataset, model: TrainedModel, held_out: np.ndarray, vectors: torch.Tensor | None = None, *, split: Split
+) -> float:
+    """NDCG@20 of the held-out users on a part of the data; `vectors` takes the place of their own."""
     users = model.user_vectors.clone()
     if vectors is not None:
         users[torch.from_numpy(held_out)] = vectors
-    judged = replace(dataset, test=dataset.test.select(np.isin(dataset.test.users, held_out)))
-    return evaluate(EmbeddingScorer(users, model.item_vectors), judged, k=[20], metrics=["ndcg"])["ndcg@20"]
+    part = dataset.parts()[split]
+    judged = replace(dataset, **{split: part.select(np.isin(part.users, held_out))})
+    return evaluate(EmbeddingScorer(users, model.item_vectors), judged, split=split, k=[20], metrics=["ndcg"])[
+        "ndcg@20"
+    ]
+
+
+def configured(backbone: str, loss: str, epochs: int | None = None) -> RunConfig:
+    """Settings of a training, in which nothing is left to choose."""
+    settings = {"data.validation": "none", "loss.name": loss, "backbone.name": backbone}
+    settings |= SETTINGS[loss] | BACKBONES[backbone] | ({} if epochs is None else {"training.epochs": epochs})
+    return RunConfig.from_settings(settings)
 
 
 def measure(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None) -> dict[str, object]:
     """Train with and without the held-out users, and compare."""
-    settings = {"data.validation": "none", "loss.name": loss, "backbone.name": backbone}
-    settings |= SETTINGS[loss] | BACKBONES[backbone] | ({} if epochs is None else {"training.epochs": epochs})
-    config = RunConfig.from_settings(settings)
+    config = configured(backbone, loss, epochs)
     held_out = held_out_users(dataset)
-    others = replace(dataset, train=dataset.train.select(~np.isin(dataset.train.users, held_out)))
-    with tempfile.TemporaryDirectory() as directory:
-        everybody, without = (
-            _trained(config, data, Path(directory) / name) for name, data in (("all", dataset), ("others", others))
-        )
-    lists = RowLists.of(dataset.train)
-    histories = [
-        torch.from_numpy(lists.items[lists.offsets[user] : lists.offsets[user + 1]].astype(np.int64))
-        for user in held_out
-    ]
-    vectors = without.fold_in(histories)
-    before, after = quality(dataset, everybody, held_out), quality(dataset, without, held_out, vectors)
+    everybody, without = _trained(config, dataset), _trained(config, _without(dataset, held_out))
+    vectors = _folded_in(without, dataset, held_out)
+    before = quality(dataset, everybody, held_out, split="test")
+    after = quality(dataset, without, held_out, vectors, split="test")
     return {
         "data": dataset.name,
         "backbone": backbone,
@@ -89,15 +107,71 @@ def measure(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = 
     }
 
 
-def _trained(config: RunConfig, dataset: Dataset, path: Path) -> TrainedModel:
-    run(config, data=dataset, out=path)
-    return TrainedModel.load(path)
+def try_plans(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None) -> Iterator[dict[str, object]]:
+    """Train without people held out, fold them in by every plan of the grid, look for their validation items."""
+    nothing = dataset.train.select(np.zeros(0, dtype=np.int64))
+    dataset = replace(carve_validation(dataset, "fraction"), test=nothing)  # a choice must not know test items
+    held_out = held_out_users(dataset, CHOSEN_BY)
+    others = replace(_without(dataset, held_out), validation=None)
+    model = _trained(configured(backbone, loss, epochs), others)
+    for n_steps in STEPS:
+        for turn in TURNS:
+            vectors = _folded_in(model, dataset, held_out, StepPlan(n_steps, turn))
+            yield {
+                "data": dataset.name,
+                "backbone": backbone,
+                "loss": loss,
+                "similarity": LOSSES[loss].similarity,
+                "held_out": len(held_out),
+                "steps": n_steps,
+                "turn": turn,
+                "validation_ndcg20": round(quality(dataset, model, held_out, vectors, split="validation"), 5),
+                "seed": CHOSEN_BY,
+            }
+
+
+def chosen_plans(rows: Iterable[Mapping[str, Any]]) -> dict[str, StepPlan]:
+    """The plan for each similarity: by the mean over models of the share that it reaches of the model's best."""
+    best: dict[tuple[str, str], float] = defaultdict(float)
+    rows = list(rows)
+    for row in rows:
+        model = row["backbone"], row["loss"]
+        best[model] = max(best[model], float(row["validation_ndcg20"]))
+    shares: dict[str, dict[StepPlan, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        share = float(row["validation_ndcg20"]) / best[row["backbone"], row["loss"]]
+        shares[row["similarity"]][StepPlan(int(row["steps"]), float(row["turn"]))].append(share)
+    means = {
+        similarity: {plan: np.mean(found) for plan, found in plans.items()} for similarity, plans in shares.items()
+    }
+    return {similarity: _fewest_steps(plans) for similarity, plans in means.items()}
+
+
+def _fewest_steps(means: Mapping[StepPlan, float]) -> StepPlan:
+    close = [plan for plan, mean in means.items() if mean >= CLOSE * max(means.values())]
+    return min(close, key=lambda plan: (plan.n_steps, -means[plan]))
+
+
+def _without(dataset: Dataset, users: np.ndarray) -> Dataset:
+    return replace(dataset, train=dataset.train.select(~np.isin(dataset.train.users, users)))
+
+
+def _trained(config: RunConfig, dataset: Dataset) -> TrainedModel:
+    with tempfile.TemporaryDirectory() as directory:
+        run(config, data=dataset, out=Path(directory) / "run")
+        return TrainedModel.load(Path(directory) / "run")
+
+
+def _folded_in(model: TrainedModel, dataset: Dataset, users: np.ndarray, plan: StepPlan | None = None) -> torch.Tensor:
+    fold_in = FoldIn(model.frozen(), memory_budget=DEFAULT_MEMORY_BUDGET, plan=plan)
+    return fold_in.vectors(selected_lists(RowLists.of(dataset.train), users))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", help="a data set that comes split")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
+    parser.add_argument("--choose", action="store_true", help="try all plans on validation items, and tell the best")
     parser.add_argument("--backbone", choices=BACKBONES, action="append", help="all if not given")
     parser.add_argument("--loss", choices=SETTINGS, action="append", help="all if not given")
     arguments = parser.parse_args()
@@ -105,14 +179,22 @@ def main() -> None:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     for backbone in arguments.backbone or BACKBONES:
         for loss in arguments.loss or SETTINGS:
-            row = measure(dataset, backbone, loss)
-            is_new = not arguments.out.exists()
-            with arguments.out.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if is_new:
-                    writer.writeheader()
-                writer.writerow(row)
-            print(row, flush=True)
+            rows = try_plans(dataset, backbone, loss) if arguments.choose else [measure(dataset, backbone, loss)]
+            for row in rows:
+                _append(arguments.out, row, CHOICE_FIELDS if arguments.choose else RESULT_FIELDS)
+                print(row, flush=True)
+    if arguments.choose:
+        with arguments.out.open(newline="") as file:
+            print(chosen_plans(csv.DictReader(file)))
+
+
+def _append(path: Path, row: Mapping[str, object], fields: tuple[str, ...]) -> None:
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
 
 
 if __name__ == "__main__":

@@ -25,12 +25,26 @@ from pslrec.seeding import derive_seed
 from pslrec.training import SampledObjective, scored_tables
 from pslrec.training.catalog_objective import CatalogObjective
 
-STEPS = 10
-# How far the first step may turn a row, about, as a share of its length. Among inner products long steps make rows longer, and
-# longer rows fit the history and nothing else.
-TURNS = {"half-cosine": 0.5, "inner-product": 0.1}
 N_DRAWN = 100  # negatives of a positive, for losses that can not take the whole catalogue
 SEED = 0
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """How the row of a new user is trained.
+
+    Args:
+        n_steps: each over the whole history and the whole catalogue.
+        turn: how far the first step may turn a row, about, as a share of its length; later ones are shorter.
+    """
+
+    n_steps: int
+    turn: float
+
+
+# By the similarity of the loss: among inner products long steps make rows longer, and longer rows fit the history and nothing
+# else. Chosen on validation items of people held out: `reproductions/fold_in.py --choose`.
+PLANS = {"half-cosine": StepPlan(10, 0.5), "inner-product": StepPlan(10, 0.1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +70,16 @@ class FoldIn:
     Args:
         frozen: what they are fitted to.
         memory_budget: bytes for scores; less means fewer users at a time.
+        plan: how rows are trained; that of `PLANS` for the similarity of the loss if not given.
     """
 
-    def __init__(self, frozen: FrozenModel, *, memory_budget: int) -> None:
+    def __init__(self, frozen: FrozenModel, *, memory_budget: int, plan: StepPlan | None = None) -> None:
         self._frozen = frozen
         self._rule: NewUsers = frozen.backbone.new_users()
         self._row_length = float(frozen.backbone.user_table.detach().norm(dim=1).mean())
         self._users_at_once = max(memory_budget // (12 * len(frozen.items)), 1)
         self._similarity = frozen.make_loss().similarity
+        self._plan = plan or PLANS[self._similarity]
         # Normalising once what every step would normalise again.
         self._items = scored_tables(Representations(frozen.items[:0], frozen.items), self._similarity)[1]
 
@@ -101,17 +117,17 @@ class FoldIn:
     def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
         loss, people = self._frozen.make_loss(), _as_interactions(histories, len(self._items))
         _build(loss, people, backbone.dimension)
-        rate = TURNS[self._similarity] * self._row_length / math.sqrt(backbone.dimension)
+        rate = self._plan.turn * self._row_length / math.sqrt(backbone.dimension)
         groups = loss.parameter_groups(rate)
         beside = Adam(groups, lr=rate) if groups else None
         steps = _AdamSteps(backbone.user_table)
-        for step, (objective, batch) in enumerate(_batches(backbone, loss, people)):
+        for step, (objective, batch) in enumerate(_batches(backbone, loss, people, self._plan.n_steps)):
             loss.start_epoch(step)
             # Of all pairs, not of the mean one: a user's vector must not depend on who else is asked for.
             value = objective(backbone(), batch) * len(people)
             length = self._frozen.penalty / 2 * backbone.user_table.square().sum()
             (value + length).backward()
-            steps.take(rate * 0.5 * (1 + math.cos(math.pi * step / STEPS)))
+            steps.take(rate * 0.5 * (1 + math.cos(math.pi * step / self._plan.n_steps)))
             if beside is not None:
                 beside.step()
                 beside.zero_grad()
@@ -164,18 +180,18 @@ def _build(loss: Loss, people: Interactions, dimension: int) -> None:
     )
 
 
-def _batches(backbone: Backbone, loss: Loss, people: Interactions) -> Iterator[tuple[Any, Any]]:
+def _batches(backbone: Backbone, loss: Loss, people: Interactions, n_steps: int) -> Iterator[tuple[Any, Any]]:
     """An objective and what it is asked for, step by step: all users every time."""
     try:
         exact = CatalogObjective(backbone, loss)
     except ConfigError:
         sampled = SampledObjective(backbone, loss)
         draws = PairBatches(people, n_negatives=N_DRAWN, batch_pairs=len(people), seed=SEED)
-        for epoch in range(STEPS):
+        for epoch in range(n_steps):
             yield from ((sampled, batch) for batch in draws.epoch(epoch))
         return
     (block,) = UserBlocks(people, batch_pairs=len(people)).epoch(0)
-    for _ in range(STEPS):
+    for _ in range(n_steps):
         yield exact, block
 
 

@@ -199,15 +199,18 @@ class TrainedModel:
 
     @cached_property
     def _fold_in(self) -> FoldIn:
+        return FoldIn(self.frozen(), memory_budget=self._memory_budget)
+
+    def frozen(self) -> FrozenModel:
+        """What the vectors of new users are fitted to."""
         training = self._files.config.get("training", {})
         decay = training.get("weight_decay", 0.0) if isinstance(training, Mapping) else 0.0
-        frozen = FrozenModel(
+        return FrozenModel(
             self._frozen_backbone(),
             self._files.tables["items"],
             self._make_loss,
             penalty=float(decay) * len(self._train) if isinstance(decay, int | float) else 0.0,
         )
-        return FoldIn(frozen, memory_budget=self._memory_budget)
 
     def _frozen_backbone(self) -> Backbone:
         tables = self._files.tables
