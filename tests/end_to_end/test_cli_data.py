@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 import resource
 import signal
@@ -12,29 +11,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from command_line import start
 
-from pslrec.cli.main import main
 from pslrec.data import load, read_interactions, read_published
 
 USER_ERROR = 2
 INTERRUPTED = 130
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the program in this process; gives exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, error = capsys.readouterr()
-        return code, out, error
-
-    return run
 
 
 @pytest.fixture
@@ -60,28 +42,28 @@ def split(tmp_path):
     return split
 
 
-def test_help_lists_the_verbs(run):
-    code, out, _ = run("--help")
+def test_help_lists_the_verbs(pslrec):
+    code, out, _ = pslrec("--help")
     assert code == 0
     assert all(verb in out for verb in ("data", "demo", "doctor"))
-    _, out, _ = run("data", "--help")
+    _, out, _ = pslrec("data", "--help")
     assert all(verb in out for verb in ("describe", "prepare", "split", "fetch"))
 
 
-def test_version_is_printed(run):
-    assert re.fullmatch(r"pslrec \d+\.\d+\.\d+\S*\n", run("--version")[1])
+def test_version_is_printed(pslrec):
+    assert re.fullmatch(r"pslrec \d+\.\d+\.\d+\S*\n", pslrec("--version")[1])
 
 
-def test_doctor_reports_the_compiled_module_and_libraries(run):
-    code, out, _ = run("doctor")
+def test_doctor_reports_the_compiled_module_and_libraries(pslrec):
+    code, out, _ = pslrec("doctor")
     assert code == 0
     for word in ("torch", "polars", "kernels", "compiled", "cache", "extras"):
         assert word in out
 
 
-def test_describe_counts_the_published_electronic_data(run, data_directory):
+def test_describe_counts_the_published_electronic_data(pslrec, data_directory):
     path = data_directory / "iid" / "amazon2014-electronic.zip"
-    code, out, error = run("data", "describe", path)
+    code, out, error = pslrec("data", "describe", path)
     assert code == 0
     assert re.search(r"users +13,455\n", out)
     assert re.search(r"items +8,360\n", out)
@@ -91,20 +73,20 @@ def test_describe_counts_the_published_electronic_data(run, data_directory):
     assert error == ""
 
 
-def test_describe_prints_the_guess_of_columns_to_standard_error(run, ratings):
-    code, out, error = run("data", "describe", ratings)
+def test_describe_prints_the_guess_of_columns_to_standard_error(pslrec, ratings):
+    code, out, error = pslrec("data", "describe", ratings)
     assert code == 0
     guess = "user = `reviewerID`, item = `asin`, rating = `overall`, timestamp = `unixReviewTime`"
     assert error == f"{ratings}: read {guess}\n"
     assert "reviewerID" not in out
 
 
-def test_quiet_leaves_notes_out(run, ratings):
-    assert run("--quiet", "data", "describe", ratings)[2] == ""
+def test_quiet_leaves_notes_out(pslrec, ratings):
+    assert pslrec("--quiet", "data", "describe", ratings)[2] == ""
 
 
-def test_describe_as_json_is_one_object(run, ratings):
-    code, out, _ = run("data", "describe", ratings, "--json")
+def test_describe_as_json_is_one_object(pslrec, ratings):
+    code, out, _ = pslrec("data", "describe", ratings, "--json")
     record = json.loads(out)
     assert code == 0
     assert (record["users"], record["items"], record["interactions"]) == (30, 12, 360)
@@ -112,54 +94,56 @@ def test_describe_as_json_is_one_object(run, ratings):
     assert record["gini"] == pytest.approx(0)
 
 
-def test_describe_of_a_split_as_json_counts_its_parts(run, split):
+def test_describe_of_a_split_as_json_counts_its_parts(pslrec, split):
     path = split("user\titem\n1\t1\n1\t2\n2\t1\n", "user\titem\n2\t2\n")
-    record = json.loads(run("data", "describe", path, "--json")[1])
+    record = json.loads(pslrec("data", "describe", path, "--json")[1])
     assert (record["train"], record["test"], record["interactions"]) == (3, 1, 4)
 
 
-def test_names_with_brackets_are_printed_as_they_are(run, ratings, tmp_path):
+def test_names_with_brackets_are_printed_as_they_are(pslrec, ratings, tmp_path):
     path = tmp_path / "[bold] data[1] [red.csv"
     path.write_bytes(ratings.read_bytes())
-    code, out, _ = run("data", "describe", path)
+    code, out, _ = pslrec("data", "describe", path)
     assert code == 0
     assert str(path) in out
 
 
-def test_columns_and_separator_can_be_given(run, tmp_path):
+def test_columns_and_separator_can_be_given(pslrec, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("who\twhat\thow\nann\ttea\tgood\nbob\tmilk\tbad\n")
-    code, out, _ = run("data", "describe", path, "--user-column", "who", "--item-column", "what", "--separator", "\\t")
+    code, out, _ = pslrec(
+        "data", "describe", path, "--user-column", "who", "--item-column", "what", "--separator", "\\t"
+    )
     assert code == 0
     assert re.search(r"interactions +2\n", out)
 
 
-def test_file_without_header_and_odd_columns_can_be_read(run, tmp_path):
+def test_file_without_header_and_odd_columns_can_be_read(pslrec, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("ann,tea,good\nbob,milk,bad\n")
-    code, _, error = run("data", "describe", path, "--no-header", "--rating-column", "")
+    code, _, error = pslrec("data", "describe", path, "--no-header", "--rating-column", "")
     assert code == 0
     assert "line 1 is taken as data, not as names of columns" in error
 
 
-def test_prepare_writes_what_it_says(run, ratings, tmp_path):
+def test_prepare_writes_what_it_says(pslrec, ratings, tmp_path):
     out_path = tmp_path / "new" / "prepared.tsv"
-    code, out, _ = run("data", "prepare", ratings, "--out", out_path, "--k-core", "5", "--minimum-rating", "2")
+    code, out, _ = pslrec("data", "prepare", ratings, "--out", out_path, "--k-core", "5", "--minimum-rating", "2")
     assert code == 0
     prepared = read_interactions(out_path)
     assert f"wrote {len(prepared)} of 360 interactions to {out_path}" in out
     assert prepared.ratings.min() == 2
 
 
-def test_prepare_keeps_weights(run, tmp_path):
+def test_prepare_keeps_weights(pslrec, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("user,item\n1,1\n1,1\n2,2\n")
-    assert run("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0", "--weights", "count")[0] == 0
+    assert pslrec("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0", "--weights", "count")[0] == 0
     assert read_interactions(tmp_path / "b.csv").weights.tolist() == [2, 1]
 
 
-def test_split_writes_a_directory_that_is_read_back(run, ratings, tmp_path):
-    code, out, _ = run(
+def test_split_writes_a_directory_that_is_read_back(pslrec, ratings, tmp_path):
+    code, out, _ = pslrec(
         "data", "split", ratings, "--out", tmp_path / "parts", "--validation", "paper", "--method", "popularity"
     )
     assert code == 0
@@ -167,19 +151,19 @@ def test_split_writes_a_directory_that_is_read_back(run, ratings, tmp_path):
     shown = ", ".join(f"{count} {name}" for name, count in counts.items())
     assert out == f"wrote {shown} interactions to {tmp_path / 'parts'}\n"
     assert list(counts) == ["train", "validation", "test"]
-    assert run("data", "describe", tmp_path / "parts")[0] == 0
+    assert pslrec("data", "describe", tmp_path / "parts")[0] == 0
 
 
-def test_split_with_the_same_seed_writes_the_same_bytes(run, ratings, tmp_path):
+def test_split_with_the_same_seed_writes_the_same_bytes(pslrec, ratings, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        assert run("data", "split", ratings, "--out", tmp_path / name, "--seed", seed)[0] == 0
+        assert pslrec("data", "split", ratings, "--out", tmp_path / name, "--seed", seed)[0] == 0
     first, second, third = ((tmp_path / name / "train.tsv").read_bytes() for name in "abc")
     assert first == second != third
 
 
-def test_repair_drops_what_would_be_refused(run, split):
+def test_repair_drops_what_would_be_refused(pslrec, split):
     path = split("user\titem\n1\t1\n1\t2\n2\t1\n", "user\titem\n2\t2\n1\t1\n")
-    code, out, error = run("data", "describe", path, "--repair")
+    code, out, error = pslrec("data", "describe", path, "--repair")
     assert code == 0
     assert re.search(r"test +1\n", out)
     assert error == "1 test pairs were removed: they are in training or validation as well\n"
@@ -223,22 +207,22 @@ def assert_one_sentence(code, out, error, message):
 
 @pytest.mark.parametrize("what", BAD_FILES)
 @pytest.mark.parametrize("verb", ["describe", "prepare", "split"])
-def test_bad_file_is_one_clear_sentence_and_nothing_is_written(run, tmp_path, what, verb):
+def test_bad_file_is_one_clear_sentence_and_nothing_is_written(pslrec, tmp_path, what, verb):
     name, content, message = BAD_FILES[what]
     path, target = tmp_path / name, tmp_path / "out.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     arguments = ["--quiet", "data", verb, path, *(() if verb == "describe" else ("--out", target))]
-    assert_one_sentence(*run(*arguments), f"{path}{message}")
+    assert_one_sentence(*pslrec(*arguments), f"{path}{message}")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_missing_file(run, tmp_path):
-    assert_one_sentence(*run("data", "describe", tmp_path / "no.csv"), f"{tmp_path}/no.csv: no such file")
+def test_missing_file(pslrec, tmp_path):
+    assert_one_sentence(*pslrec("data", "describe", tmp_path / "no.csv"), f"{tmp_path}/no.csv: no such file")
 
 
-def test_unknown_name(run):
+def test_unknown_name(pslrec):
     assert_one_sentence(
-        *run("data", "describe", "nothing"), "nothing: no such file, and no data set of that name; the names are"
+        *pslrec("data", "describe", "nothing"), "nothing: no such file, and no data set of that name; the names are"
     )
 
 
@@ -256,52 +240,54 @@ def test_unknown_name(run):
         ),
     ],
 )
-def test_leaking_split(run, split, test, message):
+def test_leaking_split(pslrec, split, test, message):
     path = split(TRAIN, test)
-    assert_one_sentence(*run("data", "describe", path), f"{path}: {message}; remove them, or read with `repair=True`")
+    assert_one_sentence(
+        *pslrec("data", "describe", path), f"{path}: {message}; remove them, or read with `repair=True`"
+    )
 
 
-def test_zip_with_unsafe_paths(run, tmp_path):
+def test_zip_with_unsafe_paths(pslrec, tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("train.tsv", TRAIN)
         archive.writestr("test.tsv", "user\titem\n2\t2\n")
         archive.writestr("../../evil", "x")
     assert_one_sentence(
-        *run("data", "describe", path), f"{path}: the zip has an unsafe path `../../evil` and was not unpacked"
+        *pslrec("data", "describe", path), f"{path}: the zip has an unsafe path `../../evil` and was not unpacked"
     )
 
 
-def test_everything_filtered_out(run, ratings, tmp_path):
-    result = run("-q", "data", "prepare", ratings, "--out", tmp_path / "b.csv", "--k-core", "1000000")
+def test_everything_filtered_out(pslrec, ratings, tmp_path):
+    result = pslrec("-q", "data", "prepare", ratings, "--out", tmp_path / "b.csv", "--k-core", "1000000")
     assert_one_sentence(
         *result, "nothing is left of 162 interactions in the 1000000-core; the largest core that is not empty is 7: "
     )
     assert not (tmp_path / "b.csv").exists()
 
 
-def test_ids_with_commas_quotes_and_unicode_are_fine(run, tmp_path):
+def test_ids_with_commas_quotes_and_unicode_are_fine(pslrec, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('user,item\n"a,b","x""y"\n日本,"new\nline"\n')
-    assert run("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0")[0] == 0
+    assert pslrec("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0")[0] == 0
     assert read_interactions(tmp_path / "b.csv").to_frame().rows() == [("a,b", 'x"y'), ("日本", "new\nline")]
 
 
 @pytest.mark.parametrize("verb", ["prepare", "split"])
 @pytest.mark.parametrize("place", ["a regular file", "/proc"])
-def test_place_that_can_not_be_written(run, ratings, tmp_path, verb, place):
+def test_place_that_can_not_be_written(pslrec, ratings, tmp_path, verb, place):
     if place == "a regular file":
         place = tmp_path / "file"
         place.write_text("")
     before = sorted(tmp_path.iterdir())
     target = f"{place}/out.csv"
-    result = run("-q", "data", verb, ratings, "--out", target, *(("--k-core", "0") if verb == "prepare" else ()))
+    result = pslrec("-q", "data", verb, ratings, "--out", target, *(("--k-core", "0") if verb == "prepare" else ()))
     assert_one_sentence(*result, f"{target} can not be written: ")
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_directory_that_is_full_is_not_overwritten(run, ratings, tmp_path):
-    result = run("data", "split", ratings, "--out", tmp_path)
+def test_directory_that_is_full_is_not_overwritten(pslrec, ratings, tmp_path):
+    result = pslrec("data", "split", ratings, "--out", tmp_path)
     assert_one_sentence(*result, f"{tmp_path} exists already and is not empty; choose another place or remove it")
 
 
@@ -320,21 +306,16 @@ def test_directory_that_is_full_is_not_overwritten(run, ratings, tmp_path):
         ),
     ],
 )
-def test_bad_options_are_one_clear_sentence(run, ratings, tmp_path, arguments, message):
-    result = run("-q", "data", "split", ratings, "--out", tmp_path / "parts", *arguments)
+def test_bad_options_are_one_clear_sentence(pslrec, ratings, tmp_path, arguments, message):
+    result = pslrec("-q", "data", "split", ratings, "--out", tmp_path / "parts", *arguments)
     assert_one_sentence(*result, message.format(path=ratings))
     assert not (tmp_path / "parts").exists()
 
 
-def test_unknown_option_is_refused_with_the_same_code(run):
-    code, _, error = run("data", "describe", "debian", "--nonsense")
+def test_unknown_option_is_refused_with_the_same_code(pslrec):
+    code, _, error = pslrec("data", "describe", "debian", "--nonsense")
     assert code == USER_ERROR
     assert "Traceback" not in error
-
-
-def start(*arguments, **options):
-    command = [sys.executable, "-c", "from pslrec.cli import main; main()", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def test_interrupt_stops_at_once_without_traceback_and_leaves_nothing(tmp_path):
@@ -385,7 +366,7 @@ def test_reader_that_goes_away_is_no_error(ratings):
 
 
 def test_terminal_that_knows_ascii_only_gets_stand_ins(ratings):
-    with start("data", "describe", ratings, env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:
+    with start("data", "describe", ratings, env={"PYTHONIOENCODING": "ascii"}) as process:
         out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
     assert re.search(r"interactions +360\n", out)
@@ -409,7 +390,7 @@ def test_installed_program_runs():
     assert done.stdout.startswith("pslrec ")
 
 
-def test_embedded_data_needs_no_network(run):
-    code, out, _ = run("data", "describe", "debian")
+def test_embedded_data_needs_no_network(pslrec):
+    code, out, _ = pslrec("data", "describe", "debian")
     assert code == 0
     assert re.search(rf"interactions +{len(load('debian')):,}\n", out)

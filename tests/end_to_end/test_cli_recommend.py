@@ -1,46 +1,17 @@
 """From a run to lists on the command line: `pslrec recommend`, `similar`, `export`, and `train --refit --warm-start`."""
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import Command
 
 from pslrec import Recommender
-from pslrec.cli import main
 from pslrec.cli import recommend as recommend_module
 from pslrec.data.synthetic import TasteModel, planted_tastes
 
 SMALL = ("--set", "backbone.dimension=8", "--set", "training.epochs=2", "--threads", "1")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def pslrec(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
-        capfd.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capfd.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture(scope="module")

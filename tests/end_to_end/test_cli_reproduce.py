@@ -2,15 +2,12 @@
 
 import csv
 import shutil
-import sys
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command_line import Command
 
-from pslrec.cli import main
 from pslrec.data.splits import split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.data.writing import write_dataset
@@ -22,16 +19,6 @@ from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
 from pslrec.training.events import CheckpointSaved
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "reproductions" / "psl-neurips-2024"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Reproduce = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
@@ -57,23 +44,11 @@ def places(tmp_path: Path, data: Path) -> Places:
 
 
 @pytest.fixture
-def reproduce(places: Places, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Reproduce:
-    where = ["--directory", places.directory, "--runs", places.runs, "--data-dir", places.data]
+def reproduce(pslrec: Command, places: Places, monkeypatch: pytest.MonkeyPatch) -> Command:
+    where = ("--directory", places.directory, "--runs", places.runs, "--data-dir", places.data)
     monkeypatch.setenv("XDG_CACHE_HOME", str(places.runs))
     monkeypatch.delenv("PSLREC_DATA_DIR", raising=False)
-
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["pslrec", "reproduce", *map(str, arguments), *map(str, where)])
-        capfd.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capfd.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
+    return lambda *arguments: pslrec("reproduce", *arguments, *where)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -81,7 +56,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_cells_run_once_and_are_rendered(reproduce: Reproduce, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     health = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
     first = reproduce(*health, "--seeds", "1,2,3", "--epochs", 2)
     assert first.code == 0, first.err
@@ -152,7 +127,7 @@ def test_a_cell_of_another_process_is_left_to_it(places: Places) -> None:
     assert states == {"SL": "busy", "BPR": "done"}
 
 
-def test_what_can_not_be_run_is_told_and_does_not_stop_the_rest(reproduce: Reproduce, places: Places) -> None:
+def test_what_can_not_be_run_is_told_and_does_not_stop_the_rest(reproduce: Command, places: Places) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"'))
     done = reproduce("iid", "--datasets", "health,movie", "--backbones", "mf", "--losses", "llpauc,bpr", "--epochs", 1)
@@ -172,7 +147,7 @@ def test_a_table_takes_over_what_another_has(places: Places) -> None:
     assert not [row for row in reproduction.results.rows("cutoffs") if row["table"] == "softplus"]
 
 
-def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce: Reproduce, places: Places) -> None:
+def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce: Command, places: Places) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(
         grid.read_text().replace("temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.25, 1.0]")
@@ -197,7 +172,7 @@ def test_the_popularity_split_is_made_where_it_is_missing(places: Places) -> Non
     assert places.provision().path("amazon-health", "popularity") == made
 
 
-def test_data_sets_and_claims_are_tables_too(reproduce: Reproduce, places: Places) -> None:
+def test_data_sets_and_claims_are_tables_too(reproduce: Command, places: Places) -> None:
     done = reproduce("datasets")
     assert done.code == 0
     assert "Amazon-Book (2014) is not here" in done.err
@@ -205,7 +180,7 @@ def test_data_sets_and_claims_are_tables_too(reproduce: Reproduce, places: Place
     assert (places.directory / "results" / "datasets.tex").exists()
 
 
-def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Reproduce, places: Places) -> None:
+def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Command, places: Places) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(grid.read_text().replace('"training.epochs" = 200', '"training.epochs" = 2'))
     health = ("--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
@@ -240,7 +215,7 @@ def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Repr
         (("ood", "--losses", "psl-rleu"), "did you mean `psl-relu`"),
     ],
 )
-def test_wrong_options_are_one_sentence(reproduce: Reproduce, arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_options_are_one_sentence(reproduce: Command, arguments: tuple[str, ...], message: str) -> None:
     done = reproduce(*arguments)
     assert (done.code, message in done.err) == (2, True)
 

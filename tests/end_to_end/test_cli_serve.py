@@ -3,26 +3,21 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import Command, Outcome, start
 
 pytest.importorskip("uvicorn", reason="the service comes with pslrec[serve]")
 
-from pslrec.cli.main import app
 from pslrec.config import RunConfig
-from pslrec.errors import PslrecError
 from pslrec.experiment import run as train
 from pslrec.serving import Service, address_of, listen, serve
 
 SETTINGS = {"sampling.negatives": 4, "training.epochs": 1, "backbone.dimension": 8}
-PROGRAM = "from pslrec.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +65,7 @@ def _signal_when_ready(address: str, number: int, caplog: pytest.LogCaptureFixtu
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals")
 def test_serve_answers_reloads_on_sighup_and_stops_on_sigterm(finished_run: Path):
-    command = [sys.executable, "-c", PROGRAM, "serve", str(finished_run), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = start("serve", finished_run, "--port", 0, stdout=None)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -91,35 +85,40 @@ def test_serve_answers_reloads_on_sighup_and_stops_on_sigterm(finished_run: Path
         process.stderr.close()
 
 
-def fails(arguments: list[str], **environment: str) -> str:
-    result = CliRunner().invoke(app, ["serve", *arguments], env=environment)
-    assert isinstance(result.exception, PslrecError), result.output
-    return str(result.exception)
+def assert_refused(outcome: Outcome, message: str) -> None:
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
 
 
-def test_serve_refuses_a_port_that_is_taken(finished_run: Path):
+def test_serve_refuses_a_port_that_is_taken(pslrec: Command, finished_run: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"can not listen at 127.0.0.1 port {port}" in fails([str(finished_run), "--port", str(port)])
+        refused = pslrec("serve", finished_run, "--port", port)
+    assert_refused(refused, f"can not listen at 127.0.0.1 port {port}")
 
 
-def test_serve_refuses_what_is_no_run(tmp_path: Path):
-    assert "no directory of a run" in fails([str(tmp_path / "absent"), "--port", "0"])
+def test_serve_refuses_what_is_no_run(pslrec: Command, tmp_path: Path):
+    assert_refused(pslrec("serve", tmp_path / "absent", "--port", 0), "no directory of a run")
 
 
-def test_serve_refuses_a_host_that_is_not_here(finished_run: Path):
-    assert "can not listen at" in fails([str(finished_run), "--host", "203.0.113.1", "--port", "0"])
+def test_serve_refuses_a_host_that_is_not_here(pslrec: Command, finished_run: Path):
+    assert_refused(pslrec("serve", finished_run, "--host", "203.0.113.1", "--port", 0), "can not listen at")
 
 
-def test_serve_refuses_tokens_that_can_not_be_used(finished_run: Path, tmp_path: Path):
+def test_serve_refuses_tokens_that_can_not_be_used(
+    pslrec: Command, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     empty = tmp_path / "token"
     empty.write_text("\n")
-    assert "is empty" in fails([str(finished_run), "--token-file", str(empty)])
-    assert "can not be read" in fails([str(finished_run), "--token-file", str(tmp_path / "absent")])
-    assert "`token`" in fails([str(finished_run)], PSLREC_TOKEN="two words")
+    assert_refused(pslrec("serve", finished_run, "--token-file", empty), "is empty")
+    assert_refused(pslrec("serve", finished_run, "--token-file", tmp_path / "absent"), "can not be read")
+    monkeypatch.setenv("PSLREC_TOKEN", "two words")
+    assert_refused(pslrec("serve", finished_run), "`token`")
 
 
-def test_serve_refuses_titles_of_other_items(finished_run: Path, tmp_path: Path):
+def test_serve_refuses_titles_of_other_items(pslrec: Command, finished_run: Path, tmp_path: Path):
     titles = tmp_path / "titles.csv"
     titles.write_text("item,title\nnone-of-them,Nothing\n")
-    assert "no id in column `item`" in fails([str(finished_run), "--port", "0", "--titles", str(titles)])
+    refused = pslrec("serve", finished_run, "--port", 0, "--titles", titles)
+    assert_refused(refused, "no id in column `item`")

@@ -1,39 +1,16 @@
 """`pslrec stress` as a person types it."""
 
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from pslrec.cli import main
-from pslrec.data.synthetic import TasteModel, planted_tastes
-
 SMALL = ("--set", "training.epochs=2", "--set", "backbone.dimension=8", "--threads", "1")
 
 
-@pytest.fixture
-def pslrec(monkeypatch, capfd):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
-        capfd.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
-def log(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
-    planted_tastes(60, 40, model=model, seed=2).interactions.to_frame().write_csv(tmp_path / "log.csv")
-    return "log.csv"
 
 
 def test_stress_prints_gains_and_writes_curves(pslrec, log):

@@ -6,17 +6,15 @@ not run in a test, because it needs the network, is marked by a comment in the l
 
 import doctest
 import gc
-import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.testing
+from command_line import Command
 
 from pslrec import backbones, baselines, data, evaluation, losses  # noqa: F401  (their registries are to be kept)
-from pslrec.cli.main import app
 from pslrec.registry import Registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -72,8 +70,9 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_commands_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_commands_of_a_page_run(pslrec: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     makefile = (REPOSITORY / "Makefile").read_text()
     for command in commands(page):
         program, *arguments = shlex.split(command)
@@ -82,8 +81,8 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.
                 f"the Makefile has no target for `{command}`"
             )
         elif program == "pslrec":
-            result = typer.testing.CliRunner().invoke(app, arguments, env={**os.environ, "COLUMNS": "200"})
-            assert result.exit_code == 0, f"`{command}` failed: {result.output}{result.exception}"
+            done = pslrec(*arguments)
+            assert done.code == 0, f"`{command}` failed: {done.out}{done.err}"
         else:
             assert command.startswith(INSTALLS), f"`{command}` is neither make, pslrec nor a way to install"
 

@@ -4,16 +4,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pslrec.cli import main
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.experiment import run
 from pslrec.reporting import reproduction_report
 
@@ -21,31 +17,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "reproductions" / "psl-neurips-2024"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def pslrec(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
-        capfd.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs")
-    log = directory.parent / "log.csv"
-    model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
-    planted_tastes(60, 40, model=model, seed=2).interactions.to_frame().write_csv(log)
     for loss in ("sl", "psl-relu"):
         settings: dict[str, Any] = {"data.source": str(log), "loss.name": loss, "sampling.negatives": 5}
         settings |= {"training.epochs": 2, "training.validate_every": 1, "backbone.dimension": 4}

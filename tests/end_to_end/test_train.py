@@ -2,15 +2,11 @@
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +14,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from command_line import Command, start
 from rich.console import Console
 
 from pslrec.artifacts import read_tensors
-from pslrec.cli import main
 from pslrec.cli.progress import TrainingProgress
 from pslrec.config import RunConfig
 from pslrec.data.sealing import SealedInteractions, SealedTestError
-from pslrec.data.synthetic import TasteModel, checkerboard, planted_tastes
+from pslrec.data.synthetic import checkerboard
 from pslrec.errors import ConfigError
 from pslrec.experiment import load_training_data, run
 from pslrec.losses import LOSSES
@@ -33,43 +29,6 @@ from pslrec.training.events import BatchFinished, EpochFinished, EstimateMade, T
 
 QUICK = ("--set", "training.epochs=4", "--set", "training.validate_every=2", "--set", "sampling.negatives=10")
 SMALL = ("--set", "backbone.dimension=8", "--set", "sampling.batch_pairs=128", "--threads", "1")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left: exit code, standard output and standard error."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def pslrec(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["pslrec", *map(str, arguments)])
-        capfd.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capfd.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of people with tastes, as a file."""
-    model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
-    path = tmp_path_factory.mktemp("data") / "log.csv"
-    planted_tastes(60, 40, model=model, seed=2).interactions.to_frame().write_csv(path)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -299,14 +258,7 @@ def test_a_diverging_loss_ends_in_one_line(pslrec: Command, log: Path, tmp_path:
 def test_interrupting_saves_and_says_how_to_resume(pslrec: Command, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "a run"
     options = ["--set", "training.epochs=3000", "--set", "training.validate_every=1000", *SMALL]
-    command = ["train", log, *options, "--out", out]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from pslrec.cli import main; main()", *map(str, command)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    process = start("train", log, *options, "--out", out, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not (out / "log.jsonl").exists() or len((out / "log.jsonl").read_text().splitlines()) < 2:
         assert time.monotonic() < deadline
