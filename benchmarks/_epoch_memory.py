@@ -21,9 +21,9 @@ def measure(train: Interactions, name: str) -> dict[str, int]:
 
     def epoch() -> None:
         backbone, loss = build_model(config, train)
-        step, noise = build_step(backbone, loss, batches, config.training.trainer_options()), torch.Generator()
+        step = build_step(backbone, loss, batches, config.training.trainer_options())
         for batch in batches.epoch(0):
-            step.move(step.loss_of(batch, "model", noise), "model")
+            step.move(step.loss_of(batch, "model", torch.Generator), "model")
         stated.append(sum(memory_estimate(backbone, loss, batches).values()))
 
     return {"grown": memory_growth(epoch), "stated": stated[0]}

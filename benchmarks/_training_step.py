@@ -29,10 +29,9 @@ Step = Callable[[PairBatch], float]
 def fused_step(config: RunConfig, train: Any, batches: Any) -> Step:
     """The step that pslrec takes."""
     step = build_step(*build_model(config, train), batches, config.training.trainer_options())
-    noise = torch.Generator()
 
     def take(batch: PairBatch) -> float:
-        loss = step.loss_of(batch, "model", noise)
+        loss = step.loss_of(batch, "model", torch.Generator)
         step.move(loss, "model")
         return float(loss.detach())
 

@@ -1,6 +1,7 @@
 """Drawing negatives by counter: the items of a pair depend on seed, epoch, pair and draw, and on nothing else."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -26,6 +27,11 @@ class Rows:
     def lengths(self) -> Tensor:
         """Items of each user."""
         return self.offsets[1:] - self.offsets[:-1]
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets and items as numpy's arrays, which the compiled functions take five times faster."""
+        return self.offsets.numpy(), self.items.numpy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ from pslrec.training.objective import SampledObjective
 from pslrec.training.optimizer import build_optimizers
 from pslrec.training.options import TrainingOptions
 
+MakeGenerator = Callable[[], torch.Generator]
+
 
 class ModelStep(Protocol):
     """How a trainer moves the parameters."""
@@ -24,8 +26,8 @@ class ModelStep(Protocol):
     optimizers: dict[str, Any]
     objective: Any
 
-    def loss_of(self, batch: Any, phase: Phase, noise: torch.Generator) -> Tensor:
-        """The number to minimise, with its graph."""
+    def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:
+        """The number to minimise, with its graph; `noise` makes what a backbone draws from."""
         ...
 
     def move(self, loss: Tensor, phase: Phase) -> None:
@@ -50,11 +52,11 @@ class DenseStep:
         self.optimizers: dict[str, Any] = dict(build_optimizers(backbone, loss, **rates).items())
         self._rates = _rates(self.optimizers)
 
-    def loss_of(self, batch: Any, phase: Phase, noise: torch.Generator) -> Tensor:
+    def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:
         """See `ModelStep`."""
         self.optimizers[phase].zero_grad()
         with torch.set_grad_enabled(phase == "model"):
-            representations = self.backbone(noise)
+            representations = self.backbone(noise())
         loss: Tensor = self.objective(representations, batch)
         return loss
 
@@ -88,7 +90,7 @@ class LookupStep:
         self._gradients: Callable[[], tuple[Tensor, ...]] | None = None
         self._users = torch.empty(0, dtype=torch.int64)
 
-    def loss_of(self, batch: Any, phase: Phase, noise: torch.Generator) -> Tensor:  # noqa: ARG002
+    def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:  # noqa: ARG002
         """See `ModelStep`; where the compiled pass is there, the number has no graph."""
         self.optimizers[phase].zero_grad()
         self._users = batch.users
@@ -100,8 +102,8 @@ class LookupStep:
             factor /= batch.n_pairs
             values = catalog_pass.values(users, items, batch)
             self._gradients = lambda: catalog_pass.gradients(factor)
-            value: Tensor = torch.sum(values) * factor
-            return value
+            # A handful of numbers, which numpy adds before torch would have begun.
+            return torch.tensor(float(values.numpy().sum()) * factor, dtype=torch.float64)
         users, items = users.requires_grad_(), items.detach().requires_grad_()
         loss = self.objective.ranking_loss(users, items, batch)
         self._gradients = lambda: _backward(loss, users, items)

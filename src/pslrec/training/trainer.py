@@ -127,9 +127,10 @@ class Trainer:
         progress.seconds += time.perf_counter() - started
 
     def _step(self, batch: PairBatch | CatalogBlock, phase: Phase, progress: Progress) -> float:
-        noise = torch.Generator().manual_seed(
-            derive_seed(self.options.seed, "noise", progress.epoch, progress.phase, progress.batch)
-        )
+        def noise() -> torch.Generator:
+            place = progress.epoch, progress.phase, progress.batch
+            return torch.Generator().manual_seed(derive_seed(self.options.seed, "noise", *place))
+
         try:
             loss = self._model_step.loss_of(batch, phase, noise)
         except DivergenceError as error:

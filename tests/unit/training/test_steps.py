@@ -27,7 +27,7 @@ SETTINGS = [
 def train(step: ModelStep, blocks: UserBlocks, epochs: int) -> None:
     for epoch in range(epochs):
         for block in blocks.epoch(epoch):
-            step.move(step.loss_of(block, "model", torch.Generator()), "model")
+            step.move(step.loss_of(block, "model", torch.Generator), "model")
     step.settle()
 
 
@@ -82,7 +82,7 @@ def test_schedule_scales_the_learning_rate(mode: str, build_parts: BuildParts, t
         batches = UserBlocks(tiny_log) if mode == "catalog" else PairBatches(tiny_log, n_negatives=4)
         step = build_step(backbone, loss, batches, TrainingOptions(learning_rate=0.01))
         step.scale_rate(factor)
-        step.move(step.loss_of(next(batches.epoch(0)), "model", torch.Generator()), "model")
+        step.move(step.loss_of(next(batches.epoch(0)), "model", torch.Generator), "model")
         step.settle()
         moved.append(float((backbone.item_table.detach() - before).abs().max()))
     # The first step of Adam moves by the learning rate, whatever the gradient is.
