@@ -7,10 +7,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pslrec.cli.ending import INTERRUPTED
+
 if TYPE_CHECKING:
     from pslrec.data.sources import Source
-
-INTERRUPTED = 130
 
 
 def fetch_command(

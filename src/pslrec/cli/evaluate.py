@@ -1,15 +1,16 @@
 """`pslrec evaluate`: judge a finished run again, at other list lengths or by the other protocol."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
+from pslrec.cli.options import FinishedRun
+
 
 def evaluate_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
+    run: FinishedRun,
     k: Annotated[str, typer.Option(help="List lengths, separated by commas.")] = "5,20,50",
     protocol: Annotated[Literal["strict", "paper"] | None, typer.Option(help="That of the run if not given.")] = None,
     metrics: Annotated[str | None, typer.Option(help="Names separated by commas; most if not given.")] = None,

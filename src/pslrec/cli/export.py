@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from pslrec.cli.options import FinishedRun
+
 
 def export_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
+    run: FinishedRun,
     to: Annotated[str, typer.Option(help="safetensors, npz, parquet, onnx or faiss.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Directory; RUN-FORMAT if not given.")] = None,
     index: Annotated[Literal["flat", "ivf", "hnsw"], typer.Option(help="Kind of the faiss index.")] = "flat",

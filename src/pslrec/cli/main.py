@@ -13,6 +13,7 @@ from pslrec import __version__
 from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
 from pslrec.cli.doctor import doctor_command
+from pslrec.cli.ending import INTERRUPTED, USER_ERROR
 from pslrec.cli.evaluate import evaluate_command
 from pslrec.cli.export import export_command
 from pslrec.cli.listing import backbones_command, losses_command
@@ -25,9 +26,6 @@ from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
 from pslrec.errors import PslrecError
-
-INTERRUPTED = 130
-USER_ERROR = 2
 
 
 class _StoppableGroup(TyperGroup):

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pslrec.cli.identifiers import ids_in, typed
+from pslrec.cli.options import FinishedRun
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +25,7 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
 def recommend_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
+    run: FinishedRun,
     user: Annotated[list[str] | None, typer.Option(help="Id of a user; repeatable.")] = None,
     users: Annotated[Path | None, typer.Option(help="A file of ids: a line each, or a column `user`.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="All users of the training data.")] = False,

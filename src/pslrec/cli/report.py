@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from pslrec.cli.options import Threads, use_threads
+
 
 def report_command(
     runs: Annotated[
@@ -16,18 +18,15 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write; an older one is replaced.")] = Path(
         "report.html"
     ),
-    threads: Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")] = None,
+    threads: Threads = None,
 ) -> None:
     """Write a report that opens in any browser, without a network: tables, curves, scores, settings.
 
     Several runs are compared with the first one.
     """
-    import torch
-
     from pslrec.reporting import reproduction_report, run_report
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    use_threads(threads)
     results = _results_directory(runs)
     written = run_report(runs, out) if results is None else reproduction_report(results, out)
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")

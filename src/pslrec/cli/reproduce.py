@@ -1,6 +1,5 @@
 """`pslrec reproduce`: the tables and figures of the paper, our number beside the published one."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -10,15 +9,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pslrec.cli.ending import INTERRUPTED
+from pslrec.cli.options import Budget, Threads, use_threads
+from pslrec.cli.parsing import listed, seconds_of, whole_numbers
+
 if TYPE_CHECKING:
     from pslrec.reproduction.grid import Choice
     from pslrec.reproduction.reproducing import Places
     from pslrec.reproduction.tabular import TextTable
 
-INTERRUPTED = 130
 UNFINISHED = 1
 PLACE = Path("reproductions") / "psl-neurips-2024"
-UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 reproduce_app = typer.Typer(
     name="reproduce",
@@ -33,11 +34,9 @@ Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
 Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
 Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
 DataDirectory = Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets lie.")]
-Budget = Annotated[str | None, typer.Option(help="Stop after this time, such as 90min or 2h; all of it is kept.")]
 Epochs = Annotated[
     int | None, typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs.")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run directories live.")]
 Directory = Annotated[Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")]
 Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")]
@@ -77,7 +76,7 @@ def _table_command(table: str, about: str) -> None:
             datasets=_listed(datasets),
             backbones=_listed(backbones),
             losses=_listed(losses),
-            seeds=_numbers(seeds),
+            seeds=whole_numbers(seeds, "seeds"),
             modes=_either(mode, "mode", ("sampled", "catalog")),
             protocols=_either(protocol, "protocol", ("paper", "strict")),
             epochs=epochs,
@@ -85,7 +84,7 @@ def _table_command(table: str, about: str) -> None:
             last_epoch=last_epoch,
         )
         places = Places(found_directory(directory), runs, data_dir)
-        options = _Options(None if budget is None else seconds_of(budget), threads, search)
+        options = _Options(seconds_of(budget), threads, search)
         _run(table, choice, places, options)
 
     command.__doc__ = about
@@ -93,15 +92,12 @@ def _table_command(table: str, about: str) -> None:
 
 
 def _run(table: str, choice: "Choice", places: "Places", options: "_Options") -> None:
-    import torch
-
     from pslrec.cli.reproduce_progress import CellsProgress
     from pslrec.reproduction.execution import BudgetSpent
     from pslrec.reproduction.reproducing import Reproduction
     from pslrec.training import TrainingInterrupted
 
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
+    use_threads(options.threads)
     code, ending = 0, ""
     with CellsProgress(Console(stderr=True)) as progress:
         reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show)
@@ -207,31 +203,8 @@ def found_directory(given: Path | None) -> Path:
     )
 
 
-def seconds_of(text: str) -> float:
-    """Seconds of a time such as 90s, 15min, 2h or 1.5d.
-
-    >>> seconds_of("2h"), seconds_of("90min"), seconds_of("1h30m")
-    (7200.0, 5400.0, 5400.0)
-    """
-    from pslrec.errors import ConfigError
-
-    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)\s*(min|[smhd])", text)
-    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text.replace(" ", ""):
-        raise ConfigError(f"`--budget` must be a time such as 90min or 2h, got `{text}`")
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
-
-
 def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _numbers(text: str) -> list[int]:
-    from pslrec.errors import ConfigError
-
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise ConfigError(f"`--seeds` must be whole numbers such as 2024,2025, got `{text}`") from None
+    return None if text is None else listed(text)
 
 
 def _either(text: str, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """`pslrec similar`: the neighbours of an item or a user."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pslrec.cli.identifiers import typed
+from pslrec.cli.options import FinishedRun
 
 
 def similar_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
+    run: FinishedRun,
     item: Annotated[str | None, typer.Option(help="Id of an item.")] = None,
     user: Annotated[str | None, typer.Option(help="Id of a user, instead.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="How many.")] = 10,

@@ -7,17 +7,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pslrec.cli.reproduce import seconds_of
-from pslrec.cli.train import SetOption, base_configuration, parse_settings
+from pslrec.cli.ending import saved_when_stopped
+from pslrec.cli.options import (
+    Backbone,
+    Budget,
+    ConfigFile,
+    DataIfAny,
+    Loss,
+    Preset,
+    Protocol,
+    Seed,
+    Settings,
+    Threads,
+    use_threads,
+)
+from pslrec.cli.parsing import seconds_of
+from pslrec.cli.settings import configured, parse_settings, stem_of
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
     from pslrec.tuning import TuningResult
 
-INTERRUPTED = 130
 SHOWN_CELLS = 10
 
-GridOption = Annotated[
+Grid = Annotated[
     list[str] | None,
     typer.Option(
         "--grid",
@@ -26,84 +39,61 @@ GridOption = Annotated[
         help="Values to try for a setting; repeatable. Without any: the loss's own search space.",
     ),
 ]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Directory of the search; tune-DATA-BACKBONE-LOSS if not given.")
+]
+Metric = Annotated[str | None, typer.Option(help="What to choose by, on validation; ndcg@20.")]
+Halving = Annotated[bool, typer.Option("--halving", help="Leave hopeless cells early, by successive halving.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 
 
 def tune_command(
-    data: Annotated[str | None, typer.Argument(metavar="DATA", help="A file, directory, zip, or name.")] = None,
-    loss: Annotated[str | None, typer.Option(help="psl-relu, sl, bpr, ...; see `pslrec losses`.")] = None,
-    backbone: Annotated[str | None, typer.Option(help="mf, lightgcn, xsimgcl; see `pslrec backbones`.")] = None,
-    grid: GridOption = None,
-    preset: Annotated[
-        str | None, typer.Option(help="Settings that belong together, such as fast; see `train`.")
-    ] = None,
-    settings: SetOption = None,
-    protocol: Annotated[str | None, typer.Option(help="strict, or paper to compare with published numbers.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings for all cells.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Directory of the search; tune-DATA-BACKBONE-LOSS if not given."),
-    ] = None,
-    metric: Annotated[str | None, typer.Option(help="What to choose by, on validation; ndcg@20.")] = None,
-    halving: Annotated[
-        bool, typer.Option("--halving", help="Leave hopeless cells early, by successive halving.")
-    ] = False,
-    budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop after about that time, such as 30m or 2h; go on later.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")] = False,
+    data: DataIfAny = None,
+    loss: Loss = None,
+    backbone: Backbone = None,
+    grid: Grid = None,
+    preset: Preset = None,
+    settings: Settings = None,
+    protocol: Protocol = None,
+    seed: Seed = None,
+    config: ConfigFile = None,
+    out: Out = None,
+    metric: Metric = None,
+    halving: Halving = False,
+    budget: Budget = None,
+    threads: Threads = None,
+    as_json: AsJson = False,
 ) -> None:
     """Search a grid of settings: chosen on validation, the test part opened for the chosen cell alone.
 
     Every cell is a run directory. Repeat the command to go on with a search that was stopped, or run it twice to share the work.
     """
-    import torch
-
-    from pslrec.cli.tuning_progress import TuningProgress
-    from pslrec.config import preset_settings
-    from pslrec.training import TrainingInterrupted
-    from pslrec.tuning import tune
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    given = {
-        "data.source": data,
-        "backbone.name": backbone,
-        "loss.name": loss,
-        "evaluation.protocol": protocol,
-        "training.seed": seed,
-    }
-    fixed = parse_settings(settings or [])
-    chosen = {name: value for name, value in given.items() if value is not None} | fixed
-    if preset is not None:
-        chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
-    configuration = base_configuration(chosen, config)
+    use_threads(threads)
+    fixed = parse_settings(settings)
+    options: dict[str, Any] = {"data.source": data, "backbone.name": backbone, "loss.name": loss}
+    options |= {"evaluation.protocol": protocol, "training.seed": seed}
+    configuration = configured(options, fixed, preset=preset, file=config)
     values = chosen_grid(grid or [], configuration, list(fixed))
     directory = out or default_directory(configuration)
-    try:
-        with TuningProgress(Console(stderr=True)) as progress:
-            result = tune(
-                configuration,
-                values,
-                out=directory,
-                metric=metric,
-                halving=halving,
-                budget_seconds=None if budget is None else seconds_of(budget),
-                listener=progress.listen,
-            )
-    except TrainingInterrupted:
-        typer.echo("stopped; all of it is saved, and the same command goes on", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    how = {"metric": metric, "halving": halving, "budget_seconds": seconds_of(budget)}
+    result = _search(configuration, values, directory, **how)
     if as_json:
         typer.echo((directory / "results.json").read_text(encoding="utf-8"), nl=False)
-        return
-    show_result(result, Console())
+    else:
+        show_result(result, Console())
+
+
+def _search(configuration: "RunConfig", grid: dict[str, list[Any]], directory: Path, **how: Any) -> "TuningResult":
+    from pslrec.cli.tuning_progress import TuningProgress
+    from pslrec.tuning import tune
+
+    with saved_when_stopped(), TuningProgress(Console(stderr=True)) as progress:
+        return tune(configuration, grid, out=directory, listener=progress.listen, **how)
 
 
 def default_directory(configuration: "RunConfig") -> Path:
     """Where a search goes that was not told."""
-    stem = Path(configuration.data.source).name.partition(".")[0]
+    stem = stem_of(configuration.data.source)
     return Path(f"tune-{stem}-{configuration.backbone.name}-{configuration.loss.name}")
 
 
