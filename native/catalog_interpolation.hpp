@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "catalog_nodes.hpp"
 #include "catalog_powers.hpp"
 #include "catalog_vectors.hpp"
 
@@ -22,112 +23,20 @@ class InterpolatedRow {
     static constexpr int kWidth = Terms::kWidth;
 
     InterpolatedRow(const CatalogRow& row, float highest, float lowest)
-        : row_(row), highest_(highest), lowest_(lowest), terms_(row, highest) {
+        : row_(row), highest_(highest), lowest_(lowest), terms_(row, highest), positives_(row, Terms::kIsBounded) {
         for (std::int64_t n = row.tail; n < row.padded; ++n) row.scores[n] = 0.0f;
     }
 
     double run() {
-        const std::int64_t count = choose_nodes();
-        const double value = count == 0 ? nodes_at_positives() : nodes_between(count);
+        const bool is_between = positives_.choose([this](double x) { return terms_.evaluate(x); });
+        const double value = is_between ? positives_.spread_positives() : nodes_at_positives();
         write_gradient();
         return value;
     }
 
   private:
-    // How many Chebyshev nodes it takes, or 0 if the positives themselves are no more; leaves the nodes evaluated.
-    std::int64_t choose_nodes() {
-        double low = 1e30, high = -1e30;
-        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
-            const double s = static_cast<double>(row_.positives[i]);
-            low = s < low ? s : low;
-            high = s > high ? s : high;
-        }
-        middle_ = 0.5 * (low + high);
-        half_ = 0.5 * (high - low);
-        if (half_ < 1e-7) {
-            nodes_[0] = terms_.evaluate(middle_);
-            n_nodes_ = 1;
-            return 1;
-        }
-        for (std::int64_t count = row_.first_nodes; count <= kMostNodes; count *= 2) {
-            if (row_.n_positives <= count) return 0;
-            for (std::int64_t r = 0; r < count; ++r) nodes_[r] = terms_.evaluate(middle_ + half_ * ::cos(angle(r, count)));
-            n_nodes_ = count;
-            if (row_.tolerance <= 0.0 || is_resolved(count)) return count;
-        }
-        return 0;
-    }
-
-    static double angle(std::int64_t r, std::int64_t count) {
-        return kPi * (2.0 * static_cast<double>(r) + 1.0) / (2.0 * static_cast<double>(count));
-    }
-
-    // The last two Chebyshev coefficients tell what the ones left out would add.
-    bool is_resolved(std::int64_t count) const {
-        double value_tail = 0.0, slope_tail = 0.0, value_size = 1.0, value_least = 1e30, slope_size = 0.0;
-        for (std::int64_t q = count - 2; q < count; ++q) {
-            double value = 0.0, slope = 0.0;
-            for (std::int64_t r = 0; r < count; ++r) {
-                const double basis = ::cos(static_cast<double>(q) * angle(r, count));
-                value += basis * nodes_[r].value;
-                slope += basis * nodes_[r].slope;
-            }
-            value_tail += ::fabs(value) * 2.0 / static_cast<double>(count);
-            slope_tail += ::fabs(slope) * 2.0 / static_cast<double>(count);
-        }
-        for (std::int64_t r = 0; r < count; ++r) {
-            value_size = ::fmax(value_size, ::fabs(nodes_[r].value));
-            value_least = ::fmin(value_least, ::fabs(nodes_[r].value));
-            slope_size = ::fmax(slope_size, ::fabs(nodes_[r].slope));
-        }
-        if constexpr (!Terms::kIsBounded) {
-            // Losses of far apart positives are not of one size, and a bend near the end of a long interval, as sharp as the
-            // unit of the scores, would stand between the end and the first node unseen.
-            value_size = ::fmax(1.0, value_least);
-            if (half_ * (1.0 - ::cos(angle(0, count))) > 0.25) return false;
-        }
-        // A slope may be a hundred times less exact than a value: it only steers.
-        return value_tail <= row_.tolerance * value_size && slope_tail <= 100.0 * row_.tolerance * slope_size;
-    }
-
-    double nodes_between(std::int64_t count) {
-        double weights[kMostNodes], basis[kMostNodes];
-        for (std::int64_t r = 0; r < count; ++r) {
-            weights[r] = (r % 2 ? -1.0 : 1.0) * ::sin(angle(r, count));
-            multiplicity_[r] = 0.0;
-        }
-        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
-            lagrange(static_cast<double>(row_.positives[i]), weights, count, basis);
-            double slope = 0.0;
-            for (std::int64_t r = 0; r < count; ++r) {
-                multiplicity_[r] += basis[r];
-                slope += basis[r] * nodes_[r].slope;
-            }
-            row_.positive_gradients[i] = static_cast<float>(-slope);
-        }
-        double value = 0.0;
-        for (std::int64_t r = 0; r < count; ++r) value += multiplicity_[r] * nodes_[r].value;
-        return value;
-    }
-
-    // The barycentric form, exact at the nodes.
-    void lagrange(double s, const double* weights, std::int64_t count, double* basis) const {
-        double total = 0.0;
-        for (std::int64_t r = 0; r < count; ++r) {
-            const double distance = s - nodes_[r].x;
-            if (::fabs(distance) < 1e-14) {
-                for (std::int64_t other = 0; other < count; ++other) basis[other] = other == r ? 1.0 : 0.0;
-                return;
-            }
-            basis[r] = weights[r] / distance;
-            total += basis[r];
-        }
-        for (std::int64_t r = 0; r < count; ++r) basis[r] /= total;
-    }
-
     double nodes_at_positives() {
         double value = 0.0;
-        n_nodes_ = 0;
         is_at_positives_ = true;
         if (row_.n_positives > kMostNodes) n_samples_ = kMostSamples;
         for (std::int64_t i = 0; i < row_.n_positives; ++i) {
@@ -135,13 +44,13 @@ class InterpolatedRow {
             row_.positive_gradients[i] = static_cast<float>(-node.slope);
             value += node.value;
             // More positives than fit are added to the gradient as they come.
-            if (n_nodes_ == kMostNodes) {
+            if (positives_.count == kMostNodes) {
                 add_to_samples();
                 add_to_tail();
-                n_nodes_ = 0;
+                positives_.count = 0;
             }
-            nodes_[n_nodes_] = node;
-            multiplicity_[n_nodes_++] = 1.0;
+            positives_.nodes[positives_.count] = node;
+            positives_.multiplicity[positives_.count++] = 1.0;
         }
         return value;
     }
@@ -153,17 +62,17 @@ class InterpolatedRow {
     double sample_point(std::int64_t p) const {
         const double centre = 0.5 * (static_cast<double>(highest_) + static_cast<double>(lowest_));
         const double radius = 0.5 * (static_cast<double>(highest_) - static_cast<double>(lowest_));
-        return centre + radius * ::cos(angle(p, n_samples_));
+        return centre + radius * ::cos(PositiveNodes::angle(p, n_samples_));
     }
 
     void add_to_samples() {
         for (std::int64_t p = 0; p < n_samples_; p += kWidth) {
             V q;
             for (int lane = 0; lane < kWidth; ++lane) q[lane] = Terms::prepared_number(sample_point(p + lane));
-            for (std::int64_t r = 0; r < n_nodes_; ++r) {
-                const V term = terms_.slope_term(q, nodes_[r]);
+            for (std::int64_t r = 0; r < positives_.count; ++r) {
+                const V term = terms_.slope_term(q, positives_.nodes[r]);
                 for (int lane = 0; lane < kWidth; ++lane) {
-                    samples_[p + lane] += multiplicity_[r] * nodes_[r].factor * static_cast<double>(term[lane]);
+                    samples_[p + lane] += positives_.multiplicity[r] * positives_.nodes[r].factor * static_cast<double>(term[lane]);
                 }
             }
         }
@@ -173,10 +82,10 @@ class InterpolatedRow {
     void add_to_tail() {
         for (std::int64_t n = row_.tail; n < row_.padded; n += kWidth) {
             const V q = terms_.prepared(n);
-            for (std::int64_t r = 0; r < n_nodes_; ++r) {
-                const V term = terms_.slope_term(q, nodes_[r]);
+            for (std::int64_t r = 0; r < positives_.count; ++r) {
+                const V term = terms_.slope_term(q, positives_.nodes[r]);
                 for (int lane = 0; lane < kWidth; ++lane) {
-                    const double share = multiplicity_[r] * nodes_[r].factor * static_cast<double>(term[lane]);
+                    const double share = positives_.multiplicity[r] * positives_.nodes[r].factor * static_cast<double>(term[lane]);
                     row_.scores[n + lane] += static_cast<float>(share) * row_.tail_weights[n - row_.tail + lane];
                 }
             }
@@ -258,12 +167,12 @@ class InterpolatedRow {
                     sum += terms_.slope_term(q, Node{static_cast<double>(row_.positives[i]), 0.0, 0.0, 0.0, 0.0});
                 }
             } else {
-                for (std::int64_t r = 0; r < n_nodes_; ++r) {
-                    sum += terms_.slope_term(q, nodes_[r]) * static_cast<Number>(multiplicity_[r]);
+                for (std::int64_t r = 0; r < positives_.count; ++r) {
+                    sum += terms_.slope_term(q, positives_.nodes[r]) * static_cast<Number>(positives_.multiplicity[r]);
                 }
             }
             for (int lane = 0; lane < kWidth; ++lane) {
-                row_.scores[n + lane] = static_cast<float>(sum[lane]) * static_cast<float>(nodes_[0].factor);
+                row_.scores[n + lane] = static_cast<float>(sum[lane]) * static_cast<float>(positives_.nodes[0].factor);
             }
         }
     }
@@ -271,12 +180,9 @@ class InterpolatedRow {
     const CatalogRow& row_;
     float highest_, lowest_;
     Terms terms_;
-    double middle_ = 0.0, half_ = 0.0;
-    std::int64_t n_nodes_ = 0;
+    PositiveNodes positives_;
     std::int64_t n_samples_ = 32;
     bool is_at_positives_ = false;
-    Node nodes_[kMostNodes];
-    double multiplicity_[kMostNodes];
     double samples_[kMostSamples] = {};
 };
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "catalog_powers.hpp"
+#include "catalog_nodes.hpp"
 #include "catalog_vectors.hpp"
 
 namespace pslrec::PSLREC_VARIANT {

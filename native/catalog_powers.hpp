@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "catalog_nodes.hpp"
 #include "catalog_vectors.hpp"
 
 namespace pslrec::PSLREC_VARIANT {
@@ -106,12 +107,6 @@ inline Pack<double>::type raised(Pack<double>::type x, double exponent, std::int
     }
     return result;
 }
-
-// Everything about one node x: the value that is interpolated, here log H(x), and its slope -d/dx. A negative of score s adds
-// `factor * slope_term` to the gradient, once for each positive that stands at x.
-struct Node {
-    double x, value, slope, factor, top;  // top = sigma(max s - x)
-};
 
 template <typename T, typename Surrogate>
 class PowerTerms {

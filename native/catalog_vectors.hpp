@@ -47,6 +47,17 @@ float smallest(const CatalogRow& row) {
     return value;
 }
 
+// Four sums side by side: one alone would wait for each addition.
+double sum_of(const float* values, std::int64_t count) {
+    double sums[4] = {};
+    std::int64_t n = 0;
+    for (; n + 4 <= count; n += 4) {
+        for (int part = 0; part < 4; ++part) sums[part] += static_cast<double>(values[n + part]);
+    }
+    for (; n < count; ++n) sums[0] += static_cast<double>(values[n]);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 // Calls `body(n, weight)` for every vector of the row: weight 1 for the plain ones, the tail's own weights at the end.
 template <typename Body>
 inline void for_each_vector(const CatalogRow& row, Body body) {

@@ -117,6 +117,10 @@ def around_the_first_nodes(generator):
     return gaussian(generator, 5), choose(generator, 7, 8, 9, 16, 17)
 
 
+def around_whole_vectors(generator):
+    return gaussian(generator, 6), choose(generator, 31, 32, 33, 63, 65, 129)
+
+
 def long_history_far_apart(generator):
     scores, positives = gaussian(generator, 2), choose(generator, 250, 400)
     for row, own in enumerate(positives):
@@ -169,6 +173,7 @@ def negatives_near_the_lower_end(generator):
 SHAPES = (
     one_positive,
     around_the_first_nodes,
+    around_whole_vectors,
     long_history_far_apart,
     nearly_the_whole_catalogue,
     two_items,
@@ -269,7 +274,12 @@ def test_mean_is_exact_where_nodes_give_way_to_positives(count, stretch):
 
 @pytest.mark.parametrize(
     "operation",
-    [RowOperation("log-sum", "tanh", 10.0), RowOperation("log-sum", "relu", 10.0), RowOperation("mean", "softplus")],
+    [
+        *(RowOperation("log-sum", surrogate, 10.0) for surrogate in SURROGATES),
+        RowOperation("log-sum", "relu", 40.0),
+        RowOperation("mean", "softplus"),
+    ],
+    ids=lambda operation: f"{operation.kind}-{operation.surrogate}-{operation.exponent:g}",
 )
 def test_history_of_thousands_is_exact(operation):
     generator = np.random.default_rng(0)
