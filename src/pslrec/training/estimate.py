@@ -16,6 +16,8 @@ SCORE_BYTES = 5
 # What autograd keeps in addition where a loss is computed as it is written, and what row numbers of 8 bytes cost.
 PLAIN_BYTES = 4 * 4
 EXTRA_INPUT_BYTES = 8 + 3 * 4
+# What the matrix library packs its operands into, whatever the size of the data: by how much a process grew beyond all else.
+LIBRARY_BYTES = 4 * 2**20
 
 
 def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks) -> dict[str, int]:
@@ -38,6 +40,7 @@ def memory_estimate(backbone: Backbone, loss: Loss, batches: PairBatches | UserB
         "moments": 2 * tables,
         "representations": _representations(backbone, loss),
         "batch": per_candidate * batches.n_candidates,
+        "libraries": LIBRARY_BYTES,
     }
 
 
