@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from matrices import interactions_of
 from pslrec.backbones import BACKBONES, Representations
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import ConfigError, UnknownNameError
 
 N_USERS, N_ITEMS = 12, 9
@@ -18,8 +18,7 @@ def train() -> Interactions:
     pairs = np.random.default_rng(0).random((N_USERS, N_ITEMS)) < 0.4
     pairs[ISOLATED_USER] = False
     pairs[:, ISOLATED_ITEM] = False
-    users, items = np.nonzero(pairs)
-    return Interactions(users, items, Vocabulary(np.arange(N_USERS), "user"), Vocabulary(np.arange(N_ITEMS), "item"))
+    return interactions_of(pairs)
 
 
 @pytest.fixture(params=list(BACKBONES))

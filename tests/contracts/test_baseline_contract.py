@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from matrices import interactions_of
 from pslrec.baselines import BASELINES, Baseline
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 from pslrec.evaluation import Scorer, evaluate
 
 N_USERS, N_ITEMS = 60, 40
 # Everybody gets the same list from these, so they cannot tell one kind of user from the other.
 IMPERSONAL = {"popularity"}
-
-
-def interactions(pairs: np.ndarray) -> Interactions:
-    users, items = np.nonzero(pairs)
-    vocabularies = (
-        Vocabulary(np.arange(pairs.shape[0]), kind="user"),
-        Vocabulary(np.arange(pairs.shape[1]), kind="item"),
-    )
-    return Interactions(users, items, *vocabularies)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +23,7 @@ def checkerboard() -> Dataset:
     random = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] + np.arange(N_ITEMS)) % 2 == 0
     held_out = random.random(likes.shape) < 0.3
-    return Dataset(interactions(likes & ~held_out), interactions(likes & held_out), name="checkerboard")
+    return Dataset(interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="checkerboard")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +32,7 @@ def skewed() -> Dataset:
     random = np.random.default_rng(1)
     likes = random.random((N_USERS, N_ITEMS)) < np.linspace(0.8, 0.02, N_ITEMS)
     held_out = random.random(likes.shape) < 0.3
-    return Dataset(interactions(likes & ~held_out), interactions(likes & held_out), name="skewed")
+    return Dataset(interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="skewed")
 
 
 class RandomScorer:
@@ -109,7 +100,7 @@ def test_repeats_order_and_weights_of_interactions_change_nothing(name: str, ske
 def test_users_and_items_without_interactions_get_finite_scores(name: str) -> None:
     pairs = np.zeros((6, 5), dtype=bool)
     pairs[:4, :3] = np.tri(4, 3, dtype=bool)
-    assert make(name).fit(interactions(pairs)).score(np.arange(6)).isfinite().all()
+    assert make(name).fit(interactions_of(pairs)).score(np.arange(6)).isfinite().all()
 
 
 @pytest.mark.parametrize("name", BASELINES.names())

@@ -4,20 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from matrices import interactions_of
 from pslrec.backbones import LightGCN, MatrixFactorization, XSimGCL, initial_tables
 from pslrec.backbones.graph import normalized_matrix
 from pslrec.backbones.initialization import spectral_tables, truncated_svd
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import ConfigError
 from pslrec.kernels.sparse_product import CompressedRows
 from pslrec.seeding import derive_seed
-
-
-def interactions(pairs: np.ndarray) -> Interactions:
-    users, items = np.nonzero(pairs)
-    n_users, n_items = pairs.shape
-    return Interactions(users, items, Vocabulary(np.arange(n_users), "user"), Vocabulary(np.arange(n_items), "item"))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -33,7 +27,7 @@ def dense_of(matrix: CompressedRows) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def large() -> Interactions:
-    return interactions(np.eye(2000, 500, dtype=bool))
+    return interactions_of(np.eye(2000, 500, dtype=bool))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +35,7 @@ def clusters() -> Interactions:
     """Three groups of users who choose among three groups of items, and hardly anything else."""
     rng = np.random.default_rng(0)
     same = (np.arange(90) % 3)[:, None] == (np.arange(60) % 3)[None, :]
-    return interactions(rng.random((90, 60)) < np.where(same, 0.5, 0.02))
+    return interactions_of(rng.random((90, 60)) < np.where(same, 0.5, 0.02))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +70,7 @@ def test_normal_tables_have_gaussian_tails(large):
 
 
 def test_xavier_agrees_with_torch_on_spread():
-    train = interactions(np.ones((300, 200), dtype=bool))
+    train = interactions_of(np.ones((300, 200), dtype=bool))
     reference = torch.empty(300, 64)
     torch.nn.init.xavier_uniform_(reference, generator=generator())
     users, _ = initial_tables("xavier-uniform", train, dimension=64, generator=generator())
@@ -119,7 +113,7 @@ def test_singular_vectors_are_orthonormal(clusters):
 
 
 def test_truncated_svd_rebuilds_a_matrix_of_low_rank():
-    train = interactions(np.kron(np.eye(3), np.ones((4, 5))).astype(bool))
+    train = interactions_of(np.kron(np.eye(3), np.ones((4, 5))).astype(bool))
     matrix = normalized_matrix(train)
     left, values, right = truncated_svd(matrix, rank=8, generator=generator())
     torch.testing.assert_close(values, torch.ones(3))  # three blocks, so the rank is 3 and no more come back
@@ -150,7 +144,7 @@ def test_users_and_items_without_pairs_get_small_noise():
     pairs = np.random.default_rng(0).random((30, 20)) < 0.3
     pairs[4] = False
     pairs[:, 6] = False
-    users, items = spectral_tables(interactions(pairs), dimension=8, generator=generator())
+    users, items = spectral_tables(interactions_of(pairs), dimension=8, generator=generator())
     for table, has_pairs in ((users, pairs.any(axis=1)), (items, pairs.any(axis=0))):
         norms = table.norm(dim=1).numpy()
         assert norms[has_pairs] == pytest.approx(1.0)
@@ -160,7 +154,7 @@ def test_users_and_items_without_pairs_get_small_noise():
 
 def test_columns_beyond_the_rank_are_small_but_not_zero():
     pairs = np.ones((6, 5), dtype=bool)
-    users, items = spectral_tables(interactions(pairs), dimension=64, generator=generator())
+    users, items = spectral_tables(interactions_of(pairs), dimension=64, generator=generator())
     assert users.shape == (6, 64)
     assert items.shape == (5, 64)
     for table in (users, items):
@@ -171,7 +165,7 @@ def test_columns_beyond_the_rank_are_small_but_not_zero():
 
 
 def test_spectral_tables_of_no_data_are_noise():
-    users, items = spectral_tables(interactions(np.zeros((4, 3), dtype=bool)), dimension=8, generator=generator())
+    users, items = spectral_tables(interactions_of(np.zeros((4, 3), dtype=bool)), dimension=8, generator=generator())
     assert users.isfinite().all()
     assert items.isfinite().all()
     assert users.abs().max() < 0.1

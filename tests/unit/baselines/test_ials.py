@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from matrices import interactions_of
 from pslrec.baselines import ImplicitALS, ials
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 
 N_USERS, N_ITEMS = 25, 18
 
@@ -12,7 +12,7 @@ N_USERS, N_ITEMS = 25, 18
 @pytest.fixture(scope="module")
 def log() -> Interactions:
     pairs = np.random.default_rng(0).random((N_USERS, N_ITEMS)) < np.linspace(0.02, 0.7, N_USERS)[:, None]
-    return Interactions(*np.nonzero(pairs), Vocabulary(np.arange(N_USERS)), Vocabulary(np.arange(N_ITEMS)))
+    return interactions_of(pairs)
 
 
 def objective(baseline: ImplicitALS, log: Interactions) -> float:

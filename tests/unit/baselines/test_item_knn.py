@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
+from matrices import interactions_of
 from pslrec.baselines import ItemKNN, item_knn
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 
 
 def random_log(n_users: int = 30, n_items: int = 17) -> Interactions:
-    users, items = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.3)
-    return Interactions(users, items, Vocabulary(np.arange(n_users)), Vocabulary(np.arange(n_items)))
+    return interactions_of(np.random.default_rng(0).random((n_users, n_items)) < 0.3)
 
 
 def naive_scores(log: Interactions, neighbours: int, shrinkage: float) -> np.ndarray:

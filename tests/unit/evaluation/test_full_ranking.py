@@ -6,22 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from matrices import interactions_of
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import ConfigError, DataError, UnknownNameError
 from pslrec.evaluation import METRICS, EmbeddingScorer, evaluate
 
 N_USERS, N_ITEMS = 23, 31
-
-
-def part(pairs: np.ndarray) -> Interactions:
-    users, items = np.nonzero(pairs)
-    vocabularies = (
-        Vocabulary(np.arange(pairs.shape[0]), kind="user"),
-        Vocabulary(np.arange(pairs.shape[1]), kind="item"),
-    )
-    return Interactions(users, items, *vocabularies)
 
 
 class TableScorer:
@@ -43,7 +34,7 @@ def dataset() -> Dataset:
     fate = random.choice(4, p=[0.6, 0.2, 0.1, 0.1], size=(N_USERS, N_ITEMS))
     fate[:4][fate[:4] == 3] = 0  # the first users have nothing to find at test
     fate[5, :] = 1  # one user has seen everything
-    return Dataset(part(fate == 1), part(fate == 3), part(fate == 2))
+    return Dataset(interactions_of(fate == 1), interactions_of(fate == 3), interactions_of(fate == 2))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +94,7 @@ def test_paper_protocol_leaves_validation_items_in_the_lists() -> None:
     pairs = np.zeros((1, 3), dtype=bool)
     train, validation, test = pairs.copy(), pairs.copy(), pairs.copy()
     train[0, 0] = validation[0, 1] = test[0, 2] = True
-    dataset = Dataset(part(train), part(test), part(validation))
+    dataset = Dataset(interactions_of(train), interactions_of(test), interactions_of(validation))
     scorer = TableScorer(np.array([[9.0, 5.0, 1.0]]))
     assert evaluate(scorer, dataset, protocol="paper", k=[1])["recall@1"] == 0.0
     assert evaluate(scorer, dataset, protocol="strict", k=[1])["recall@1"] == 1.0
@@ -123,7 +114,7 @@ def test_auc_equals_a_count_of_pairs(scorer: TableScorer, dataset: Dataset) -> N
 def test_relevant_items_that_are_hidden_count_as_missed() -> None:
     seen, test = np.zeros((1, 4), dtype=bool), np.zeros((1, 4), dtype=bool)
     seen[0, 0] = test[0, 0] = test[0, 1] = True
-    dataset = Dataset(part(seen), part(test))
+    dataset = Dataset(interactions_of(seen), interactions_of(test))
     scorer = TableScorer(np.array([[9.0, 5.0, 1.0, 0.0]]))
     result = evaluate(scorer, dataset, k=[2], metrics=["recall", "auc", "reciprocal_rank_sum"])
     assert result.metrics == {"recall@2": 0.5, "auc": 0.5, "reciprocal_rank_sum": 1.0}
@@ -131,14 +122,19 @@ def test_relevant_items_that_are_hidden_count_as_missed() -> None:
 
 def test_auc_without_other_items_is_a_half() -> None:
     everything = np.ones((1, 3), dtype=bool)
-    dataset = Dataset(part(~everything), part(everything))
+    dataset = Dataset(interactions_of(~everything), interactions_of(everything))
     assert evaluate(TableScorer(np.array([[1.0, 2.0, 3.0]])), dataset, metrics=["auc"])["auc"] == 0.5
 
 
 def test_hidden_items_fill_no_places() -> None:
     seen, test = np.zeros((1, 4), dtype=bool), np.zeros((1, 4), dtype=bool)
     seen[0, :3] = test[0, 3] = True
-    result = evaluate(TableScorer(np.ones((1, 4))), Dataset(part(seen), part(test)), k=[4], metrics=["coverage", "mrr"])
+    result = evaluate(
+        TableScorer(np.ones((1, 4))),
+        Dataset(interactions_of(seen), interactions_of(test)),
+        k=[4],
+        metrics=["coverage", "mrr"],
+    )
     assert result.metrics == {"coverage@4": 1 / 4, "mrr@4": 1.0}
 
 
@@ -211,6 +207,6 @@ def test_scores_of_the_wrong_shape_raise(dataset: Dataset, scorer: TableScorer) 
 
 
 def test_no_user_to_judge_gives_zero(scorer: TableScorer, dataset: Dataset) -> None:
-    nobody = part(np.zeros((N_USERS, N_ITEMS), dtype=bool))
+    nobody = interactions_of(np.zeros((N_USERS, N_ITEMS), dtype=bool))
     result = evaluate(scorer, Dataset(dataset.train, nobody), metrics=["recall", "gini"])
     assert result["recall@20"] == result["gini@20"] == 0.0
