@@ -15,11 +15,17 @@ from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
 from pslrec.experiment.assembly import scored_vectors
 from pslrec.experiment.inputs import load_training_data, with_validation
+from pslrec.experiment.warm_start import learnt_before
 from pslrec.losses import LOSSES, Loss
 from pslrec.training import Progress
 
 logger = logging.getLogger(__name__)
 SELECTION_K = 20
+# What to do where a part holds pairs that a warm start has learnt already.
+INSTEAD = {
+    "validation": "set `data.validation` to none, and a small number of epochs",
+    "test": "divide both logs by time",
+}
 
 
 def is_selected_on_test(config: RunConfig, dataset: Dataset) -> bool:
@@ -60,7 +66,10 @@ def judge(
     """What `metrics.json` holds, and the judgement on the test part with the values of single users."""
     _unseal(dataset, "training has ended")
     test = _evaluate(config, scorer, dataset, split="test")
-    return {"test": test.metrics, **judge_on_validation(config, dataset, scorer, progress)}, test
+    found = {"test": test.metrics, **judge_on_validation(config, dataset, scorer, progress)}
+    if config.training.warm_start is not None:
+        found["learnt_before"] |= _learnt_before(config, dataset, "test")
+    return found, test
 
 
 def judge_on_validation(
@@ -68,7 +77,7 @@ def judge_on_validation(
 ) -> dict[str, Any]:
     """What is known of a model without the test part, which stays sealed."""
     has_validation = dataset.validation is not None
-    return {
+    found = {
         "validation": _evaluate(config, scorer, dataset, split="validation").metrics if has_validation else {},
         "protocol": config.evaluation.protocol,
         "selected_on_test": is_selected_on_test(config, dataset),
@@ -77,6 +86,24 @@ def judge_on_validation(
         "seed": config.training.seed,
         "seconds_per_epoch": progress.total_seconds / max(progress.epoch, 1),
     }
+    is_warm = config.training.warm_start is not None
+    return {**found, "learnt_before": _learnt_before(config, dataset, "validation")} if is_warm else found
+
+
+def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, float]:
+    """Of a warm start: which share of a part was training data of the run it started from."""
+    part = dataset.parts().get(name)
+    if config.training.warm_start is None or part is None:
+        return {}
+    share = learnt_before(part, Path(config.training.warm_start))
+    if share > 0:
+        logger.warning(
+            "%.1f %% of the %s pairs were training data of the run that this one started from, so what they say is too good; %s",
+            100 * share,
+            name,
+            INSTEAD[name],
+        )
+    return {name: share}
 
 
 def judge_refit(

@@ -58,9 +58,36 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     )
 
 
-def _take_over(table: Tensor, vocabulary: Vocabulary, old_table: Tensor, old_vocabulary: Vocabulary) -> Tensor:
+def learnt_before(part: Interactions, path: Path) -> float:
+    """The share of the pairs of a part that the earlier run was trained on, and that say little of a model started from it.
+
+    Args:
+        part: of the data that a run is judged by.
+        path: directory of the earlier run.
+    """
+    files = read_run(path)
+    users, items = (
+        _old_rows(vocabulary, old)[rows]
+        for rows, vocabulary, old in (
+            (part.users, part.user_vocabulary, files.users),
+            (part.items, part.item_vocabulary, files.items),
+        )
+    )
+    trained = [files.train, *([files.validation] if "refit" in files.metrics else [])]
+    keys = np.concatenate(
+        [pairs[0].numpy().astype(np.int64) * len(files.items) + pairs[1].numpy() for pairs in trained]
+    )
+    are_learnt = np.isin(users * len(files.items) + items, keys) & (users >= 0) & (items >= 0)
+    return float(are_learnt.mean()) if len(part) else 0.0
+
+
+def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
     rows = [old_vocabulary.find(identifier) for identifier in vocabulary.series.to_list()]
-    found = np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+    return np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+
+
+def _take_over(table: Tensor, vocabulary: Vocabulary, old_table: Tensor, old_vocabulary: Vocabulary) -> Tensor:
+    found = _old_rows(vocabulary, old_vocabulary)
     is_known = torch.from_numpy(found >= 0)
     table[is_known] = old_table[torch.from_numpy(found[found >= 0])]
     return is_known

@@ -12,6 +12,7 @@ import torch
 from pslrec.artifacts import read_tensors
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
+from pslrec.data.interactions import concatenate
 from pslrec.data.splits import split_by_name
 from pslrec.data.splits.by_name import carve_validation
 from pslrec.data.synthetic import TasteModel, planted_tastes
@@ -129,18 +130,40 @@ def _log_until(log: Interactions, share: float) -> Interactions:
     return Interactions.from_ids(frame["user"], frame["item"], timestamps=frame["timestamp"])
 
 
+@pytest.mark.parametrize(("refit", "share"), [(False, 0.5), (True, 1.0)])
+def test_a_warm_start_says_what_the_earlier_run_had_learnt_already(
+    dataset: Dataset, tmp_path: Path, caplog: pytest.LogCaptureFixture, refit: bool, share: float
+) -> None:
+    assert dataset.validation is not None
+    kept = np.arange(len(dataset.validation)) < len(dataset.validation) // 2 * 2
+    today = replace(dataset, validation=dataset.validation.select(kept))
+    (first, second) = (kept & (np.arange(len(kept)) % 2 == part) for part in (0, 1))
+    learnt = concatenate([dataset.train, dataset.validation.select(first)])
+    earlier = replace(dataset, train=learnt, validation=dataset.validation.select(second))
+    run(configured(**{"training.refit": refit, "training.epochs": 2}), data=earlier, out=tmp_path / "old")
+    assert "learnt_before" not in json.loads((tmp_path / "old" / "metrics.json").read_text())
+    warm = configured(**{"training.warm_start": str(tmp_path / "old"), "training.epochs": 2})
+    metrics = run(warm, data=today).metrics
+    assert metrics["learnt_before"] == {"validation": pytest.approx(share), "test": 0.0}
+    assert [record.message.partition(" pairs")[0] for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{100 * share:.1f} % of the validation"
+    ]
+
+
 @pytest.mark.parametrize("backbone", ["mf", pytest.param("lightgcn", marks=pytest.mark.slow)])
 def test_a_warm_start_converges_in_a_fraction_of_the_epochs(tmp_path: Path, backbone: str) -> None:
-    """Yesterday's log gives a model; with today's, trained on a little longer log, a few epochs do."""
+    """Yesterday's log gives a model; with today's, trained on a little longer log, a few epochs do.
+
+    Today's validation part is held back from yesterday's model as well, which would know the answers else.
+    """
     log = planted_tastes(400, 120, model=TasteModel(n_topics=4), with_timestamps=True, seed=5).interactions
     settings = {
         "backbone.name": backbone,
         "training.epochs": 20,
-        "training.learning_rate": 0.03,
+        "training.learning_rate": 0.1,
     }
     today = carve_validation(split_by_name(log, "temporal"), "fraction")
-    yesterday = carve_validation(split_by_name(_log_until(log, 0.9), "temporal"), "fraction")
-    run(configured(**settings), data=yesterday, out=tmp_path / "old")
+    run(configured(**settings), data=_log_until(today.train, 0.9), out=tmp_path / "old")
     cold = _values(configured(**{**settings, "training.validate_every": 1}), today)
     warm = _values(
         configured(**{**settings, "training.validate_every": 1, "training.warm_start": str(tmp_path / "old")}), today
@@ -156,7 +179,8 @@ def _values(config: RunConfig, dataset: Dataset) -> list[float]:
         if isinstance(event, EpochFinished) and event.validation is not None:
             found.append(event.validation)
 
-    run(config, data=dataset, listeners=[listen])
+    metrics = run(config, data=dataset, listeners=[listen]).metrics
+    assert "learnt_before" not in metrics or not any(metrics["learnt_before"].values())
     return found
 
 
