@@ -7,14 +7,17 @@ import resource
 import signal
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 from command_line import start
 
+from pslrec.cli.doctor import EXTRAS
 from pslrec.data import load, read_interactions, read_published
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 USER_ERROR = 2
 INTERRUPTED = 130
 
@@ -59,6 +62,13 @@ def test_doctor_reports_the_compiled_module_and_libraries(pslrec):
     assert code == 0
     for word in ("torch", "polars", "kernels", "compiled", "cache", "extras"):
         assert word in out
+
+
+def test_doctor_looks_for_a_package_of_each_extra(pslrec):
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra, module in EXTRAS.items():
+        packages = [re.split(r"[\[<>=~!]", requirement)[0] for requirement in declared[extra]]
+        assert any(package.removesuffix("-cpu") == module for package in packages)
 
 
 def test_describe_counts_the_published_electronic_data(pslrec, data_directory):

@@ -22,7 +22,7 @@ PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPO
 BLOCK = re.compile(
     r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
-INSTALLS = ("make ", "apt", "python ", "pip ")
+INSTALLS = ("make ", "apt", "python ", "pip ", "source ")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import platform
 from rich.console import Console
 from rich.table import Table
 
-EXTRAS = {"search": "optuna", "serve": "fastapi", "ann": "faiss", "onnx": "onnx", "plots": "altair"}
+EXTRAS = {"search": "optuna", "serve": "uvicorn", "ann": "faiss", "onnx": "onnx", "plots": "altair"}
 
 
 def doctor_command() -> None:
