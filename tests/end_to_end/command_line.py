@@ -1,5 +1,6 @@
 """The program as a person starts it, for tests: in this process, or in one of its own."""
 
+import io
 import os
 import subprocess
 import sys
@@ -16,6 +17,13 @@ class Outcome(NamedTuple):
 
 
 Command = Callable[..., Outcome]
+
+
+class Terminal(io.StringIO):
+    """Text that is written to it as to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:

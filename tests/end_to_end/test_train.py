@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from command_line import Command, start
+from command_line import Command, Terminal, start
 from rich.console import Console
 
 from pslrec.artifacts import read_tensors
@@ -396,9 +396,8 @@ def test_lists_of_losses_and_backbones_name_them_all(pslrec: Command, monkeypatc
 
 
 def shown(events: list[Any], *, width: int, is_terminal: bool) -> str:
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=is_terminal, color_system=None)
-    with TrainingProgress(console) as progress:
+    text = Terminal() if is_terminal else io.StringIO()
+    with TrainingProgress(Console(file=text, width=width, color_system=None)) as progress:
         for event in events:
             progress.listen(event)
     return text.getvalue()
@@ -415,7 +414,10 @@ STORY = [
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_the_bar_shows_loss_validation_pace_and_time_left_in_one_line(width: int) -> None:
+def test_the_bar_shows_loss_validation_pace_and_time_left_in_one_line(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     lines = [line for line in re.split(r"[\r\n]+", shown(STORY, width=width, is_terminal=True)) if "epoch 3/10" in line]
     last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", lines[-1])
     assert len(last.rstrip()) <= width

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pslrec.cli.ending import INTERRUPTED
+from pslrec.cli.telling import tell
 
 if TYPE_CHECKING:
     from pslrec.data.sources import Source
@@ -27,13 +28,13 @@ def fetch_command(
         Console().print(_overview(directory))
         return
     source = SOURCES[name]
-    console.print(f"{source.title}: {source.licence}", highlight=False, soft_wrap=True)
+    tell(console, f"{source.title}: {source.licence}")
     try:
         path = _fetch_with_progress(source, directory, console)
     except KeyboardInterrupt:
-        console.print(f"stopped; run `pslrec data fetch {name}` again to continue where it was", soft_wrap=True)
+        tell(console, f"stopped; run `pslrec data fetch {name}` again to continue where it was")
         raise typer.Exit(INTERRUPTED) from None
-    console.print(f"the paper's preparation: {preparation(source)}", highlight=False, soft_wrap=True)
+    tell(console, f"the paper's preparation: {preparation(source)}")
     # The path alone goes to the standard output, so that a script can take it.
     typer.echo(path)
 

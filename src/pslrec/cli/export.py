@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from pslrec.cli.options import FinishedRun
+from pslrec.cli.telling import tell
 
 
 def export_command(
@@ -30,10 +31,11 @@ def export_command(
     if as_json:
         typer.echo(json.dumps(found))
         return
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{', '.join(found['files'])} and export.json are in {target}")
+    console = Console()
+    tell(console, f"{', '.join(found['files'])} and export.json are in {target}")
     if "recall" in found:
-        console.print(
+        tell(
+            console,
             f"the {index} index finds {found['recall']:.1%} of the exact top {found['k']} "
-            f"({found['judged_users']:,} users, {found['microseconds']:.0f} microseconds each)"
+            f"({found['judged_users']:,} users, {found['microseconds']:.0f} microseconds each)",
         )

@@ -2,10 +2,12 @@
 
 import time
 from types import TracebackType
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from pslrec.cli.telling import can_redraw, tell
 from pslrec.training.estimate import described_memory
 from pslrec.training.events import BatchFinished, EpochFinished, EstimateMade, Event, TrainingStarted
 
@@ -14,26 +16,21 @@ LONG_RUN_SECONDS = 60
 WIDE_COLUMNS = 110
 
 
-class TrainingProgress:
-    """A progress bar over epochs; where there is no terminal, a line per validation instead."""
+class EpochBar:
+    """A bar with a description before it and numbers behind it, on a terminal only; entered while something trains.
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._is_wide = console.width >= WIDE_COLUMNS
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30 if self._is_wide else 8),
-            TextColumn("{task.fields[numbers]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+    Args:
+        console: where to draw.
+        width: of the bar, in characters.
+    """
+
+    def __init__(self, console: Console, *, width: int) -> None:
+        self._console, self._is_drawn = console, can_redraw(console)
+        before, behind = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[numbers]"))
+        self._bar = Progress(before, BarColumn(width), behind, console=console, disable=not self._is_drawn)
         self._task = self._bar.add_task("", numbers="", visible=False)
-        self._n_epochs = self._n_batches = 1
-        self._first_done = self._started = self._next_refresh = 0.0
-        self._seconds: float | None = None
-        self._validation, self._best, self._best_epoch = 0.0, 0.0, 0
 
-    def __enter__(self) -> "TrainingProgress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -41,6 +38,24 @@ class TrainingProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+    def _draw(self, **changes: Any) -> None:
+        self._bar.update(self._task, **changes)
+
+    def _tell(self, text: str) -> None:
+        tell(self._console, text)
+
+
+class TrainingProgress(EpochBar):
+    """A progress bar over epochs; where there is no terminal, a line per validation instead."""
+
+    def __init__(self, console: Console) -> None:
+        self._is_wide = console.width >= WIDE_COLUMNS
+        super().__init__(console, width=30 if self._is_wide else 8)
+        self._n_epochs = self._n_batches = 1
+        self._first_done = self._started = self._next_refresh = 0.0
+        self._seconds: float | None = None
+        self._validation, self._best, self._best_epoch = 0.0, 0.0, 0
 
     def listen(self, event: Event) -> None:
         """Show an event."""
@@ -58,21 +73,18 @@ class TrainingProgress:
     def _start(self, event: TrainingStarted) -> None:
         self._n_epochs, self._n_batches = event.n_epochs, event.n_batches
         self._first_done, self._started = event.epoch + event.batch / event.n_batches, time.monotonic()
-        self._bar.update(self._task, total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
+        self._draw(total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
 
     def _show_estimate(self, event: EstimateMade) -> None:
         if event.seconds > LONG_RUN_SECONDS:
-            self._console.print(
+            self._tell(
                 f"training will take about {in_words(event.seconds)}, validation not counted, "
-                f"and beside program and data {described_memory(event.memory)}",
-                highlight=False,
-                soft_wrap=True,
+                f"and beside program and data {described_memory(event.memory)}"
             )
 
     def _show(self, done: float, loss: float) -> None:
         epoch = min(int(done) + 1, self._n_epochs)
-        self._bar.update(
-            self._task,
+        self._draw(
             completed=done,
             description=f"epoch {epoch}/{self._n_epochs}",
             numbers=", ".join([f"loss {loss:.4f}", *self._validation_text(), *self._pace_text(done)]),
@@ -101,12 +113,10 @@ class TrainingProgress:
             if event.is_best:
                 self._best, self._best_epoch = event.validation, event.epoch
         self._show(event.epoch, event.loss)
-        if not self._console.is_terminal and event.validation is not None:
-            self._console.print(
+        if not self._is_drawn and event.validation is not None:
+            self._tell(
                 f"epoch {event.epoch}: loss {event.loss:.4f}, validation {event.validation:.4f}"
-                f"{' (best)' if event.is_best else ''}, {event.seconds:.1f} s per epoch",
-                highlight=False,
-                soft_wrap=True,
+                f"{' (best)' if event.is_best else ''}, {event.seconds:.1f} s per epoch"
             )
 
 

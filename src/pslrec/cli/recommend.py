@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pslrec.cli.identifiers import ids_in, typed
 from pslrec.cli.options import FinishedRun
+from pslrec.cli.telling import can_redraw
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,7 +126,7 @@ def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
     )
     temporary = out.with_name(f".{out.name}.new")
     try:
-        with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        with Progress(*columns, console=console, disable=not can_redraw(console)) as bar:
             task = bar.add_task("recommending", total=total)
 
             def counted() -> Iterator["pl.DataFrame"]:

@@ -11,6 +11,7 @@ from pslrec.cli.ending import saved_when_stopped
 from pslrec.cli.options import Backbone, ConfigFile, Data, Preset, Settings, Threads, use_threads
 from pslrec.cli.parsing import listed, numbers, whole_numbers
 from pslrec.cli.settings import configured, parse_settings, stem_of
+from pslrec.cli.telling import can_redraw, tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,14 +77,14 @@ def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, 
     from pslrec.reproduction.stress_report import write_stress
 
     console = Console(stderr=True)
-    with saved_when_stopped(), TrainingProgress(console if console.is_terminal else Console(quiet=True)) as bar:
+    with saved_when_stopped(), TrainingProgress(console if can_redraw(console) else Console(quiet=True)) as bar:
         runs = stress(
             configuration, plan, out=directory, watch=lambda done: _show(done, console), listeners=[bar.listen]
         )
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
     _show_summary(summarize(runs, base), base, Console())
-    Console().print(f"curves and tables are in {directory}", highlight=False, soft_wrap=True)
+    tell(Console(), f"curves and tables are in {directory}")
 
 
 def _settings_of_losses(
@@ -132,11 +133,7 @@ def _show(done: "StressProgress", console: Console) -> None:
     from pslrec.cli.progress import clock
 
     left = f", {clock(done.seconds_left)} left" if done.seconds_left else ""
-    console.print(
-        f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}{left}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    tell(console, f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}{left}")
 
 
 def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:

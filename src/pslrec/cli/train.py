@@ -22,6 +22,7 @@ from pslrec.cli.options import (
     use_threads,
 )
 from pslrec.cli.settings import configured, parse_settings
+from pslrec.cli.telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
@@ -111,4 +112,4 @@ def _show(result: "RunResult", out: Path | None) -> None:
     console = Console()
     show_metrics(result.metrics, console)
     if out is not None:
-        console.print(f"everything is in {out}", highlight=False, soft_wrap=True)
+        tell(console, f"everything is in {out}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pslrec.cli.ending import saved_when_stopped
 from pslrec.cli.options import (
@@ -23,6 +24,7 @@ from pslrec.cli.options import (
 )
 from pslrec.cli.parsing import seconds_of
 from pslrec.cli.settings import configured, parse_settings, stem_of
+from pslrec.cli.telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
@@ -123,28 +125,27 @@ def show_result(result: "TuningResult", console: Console) -> None:
     console.print(_table(result))
     n_hidden, n_failed = len(result.cells) - SHOWN_CELLS, sum(cell.state == "failed" for cell in result.cells)
     if n_hidden > 0:
-        console.print(f"and {n_hidden} more in {result.directory / 'results.csv'}", highlight=False, soft_wrap=True)
+        tell(console, f"and {n_hidden} more in {result.directory / 'results.csv'}")
     if n_failed:
-        console.print(f"{n_failed} of {len(result.cells)} cells diverged; why is in results.csv", highlight=False)
+        tell(console, f"{n_failed} of {len(result.cells)} cells diverged; why is in results.csv")
     if not result.is_complete:
         n_done = sum(cell.state in ("finished", "failed") for cell in result.cells)
-        console.print(
+        tell(
+            console,
             f"the budget is used up with {n_done} of {len(result.cells)} cells finished, so nothing is chosen yet; "
             "the same command goes on",
-            highlight=False,
-            soft_wrap=True,
         )
         return
     best = result.best
     assert best is not None
-    console.print(f"\n[bold]best: {best.cell.described()}[/], chosen on validation", highlight=False, soft_wrap=True)
+    console.print(
+        Text.assemble("\n", (f"best: {best.cell.described()}", "bold"), ", chosen on validation"), soft_wrap=True
+    )
     show_metrics(result.metrics, console)
     for name in result.at_the_edge():
         value = best.cell.settings[name]
-        console.print(f"`{name}` = {value} is at the edge of its grid; there may be better beyond", highlight=False)
-    console.print(
-        f"train it again with: pslrec train --config {result.directory / 'best.toml'}", highlight=False, soft_wrap=True
-    )
+        tell(console, f"`{name}` = {value} is at the edge of its grid; there may be better beyond")
+    tell(console, f"train it again with: pslrec train --config {result.directory / 'best.toml'}")
 
 
 def _table(result: "TuningResult") -> Table:
