@@ -1,18 +1,23 @@
 """`pslrec reproduce` on made-up data that stand in for Amazon-Health: run, stop, go on, never twice, render."""
 
 import csv
+import io
+import re
 import shutil
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from command_line import Command
+from command_line import Command, Terminal
+from rich.console import Console
 
+from pslrec.cli.reproduce_progress import CellsProgress
 from pslrec.data.splits import split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.data.writing import write_dataset
 from pslrec.reproduction import execution
-from pslrec.reproduction.execution import BudgetSpent, Executor
+from pslrec.reproduction.execution import BudgetSpent, Executor, Task
 from pslrec.reproduction.grid import Choice
 from pslrec.reproduction.ledgers import TableLedger
 from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
@@ -82,6 +87,62 @@ def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, mon
     (places.runs / "results" / "iid.csv").unlink()
     assert reproduce(*health, "--seeds", "1,2,3", "--epochs", 2).code == 0
     assert rows(places.runs / "results" / "iid.csv") == found
+
+
+def told(reproduction: Reproduction, progress: CellsProgress, text: io.StringIO) -> list[str]:
+    """What stands in a log whenever a cell begins."""
+    found = []
+
+    def watch(tasks: Sequence[Task]) -> None:
+        progress.show(tasks)
+        if any(task.state == "running" and task.share == 0 for task in tasks):
+            found.append(text.getvalue())
+
+    reproduction._watch = watch
+    with progress:
+        reproduction.run("iid")
+    return [*found, text.getvalue()]
+
+
+def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Colours may be forced where there is no terminal, as CI jobs do; lines stay lines.
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    grid = places.directory / "grid.toml"
+    grid.write_text(grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"'))
+    log = io.StringIO()
+    choice = Choice(["health", "movie"], ["mf"], ["sl", "bpr", "llpauc"], modes=["catalog"], epochs=1)
+    told_at_starts = told(Reproduction(places, choice), CellsProgress(Console(file=log, width=40)), log)
+    assert [text.count("\n") for text in told_at_starts] == [1, 2, 3, 4]
+    first, *lines = log.getvalue().splitlines()
+    assert re.fullmatch(r"6 cells: 3 left, 3 without data; about \d+:\d\d left", first)
+    number = r"0\.\d{4}"
+    printed = {"SL": ("0.1719", "0.1261"), "BPR": ("0.1627", "0.1234")}
+    for place, line in enumerate(lines, 1):
+        what = re.match(
+            rf"{place}/3 (done|failed): Amazon-Health, MF, ([\w-]+), iid, 1 epochs, catalog, paper, seed 2024: ", line
+        )
+        assert what is not None, line
+        assert (", about " in line) == (place < 3)
+        if what[2] == "LLPAUC":
+            assert (what[1], "`variant` must be" in line) == ("failed", True)
+            continue
+        recall, ndcg = printed[what[2]]
+        result = rf"Recall@20 {number} \(published {recall}\), NDCG@20 {number} \(published {ndcg}\)"
+        assert re.match(result, line[what.end() :]), line
+
+    again = io.StringIO()
+    told(Reproduction(places, choice), CellsProgress(Console(file=again)), again)
+    assert again.getvalue().startswith("6 cells: 2 done, 1 left, 3 without data")
+    assert again.getvalue().count("\n") == 2, "what was finished before is counted, not told again"
+
+
+def test_a_terminal_gets_a_table_and_no_lines(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Terminal()
+    choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=1)
+    told(Reproduction(places, choice), CellsProgress(Console(file=screen, width=160, color_system=None)), screen)
+    assert "1 cells: 1 running" in screen.getvalue()
+    assert "1/1 done" not in screen.getvalue()
 
 
 def test_a_stopped_cell_goes_on_where_it_stopped(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees while cells run: a live table, or a line per cell where there is no terminal."""
+"""What a person sees while cells run: a live table, or a line per finished cell where there is no terminal."""
 
 import logging
 from collections import Counter
@@ -11,11 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from pslrec.cli.progress import clock
+from pslrec.cli.telling import can_redraw, tell
 from pslrec.reproduction.execution import State, Task
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
 FAILED = 1
+FINISHED: tuple[State, ...] = ("done", "failed")
 
 
 class CellsProgress:
@@ -23,7 +25,7 @@ class CellsProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
         self._tasks: Sequence[Task] = ()
         self._told: set[int] = set()
 
@@ -43,26 +45,27 @@ class CellsProgress:
 
     def show(self, tasks: Sequence[Task]) -> None:
         """Show how far everything is."""
-        self._tasks = tasks
+        n_known, self._tasks = len(self._tasks), tasks
         if self._live is not None:
             self._live.update(_table(tasks), refresh=True)
             return
-        for task in tasks:
-            if task.state in ("failed", "done") and task.share != 0 and id(task) not in self._told:
-                self._told.add(id(task))
-                self._console.print(f"{task.state}: {_line(task)}", highlight=False, soft_wrap=True, markup=False)
+        finished = [task for task in tasks if task.state in FINISHED and id(task) not in self._told]
+        self._told.update(map(id, finished))
+        if len(tasks) > n_known:
+            # What an earlier command has finished is counted, not told again.
+            tell(self._console, _summary(tasks))
+            return
+        n_possible = sum(task.state != "absent" for task in tasks)
+        for number, task in enumerate(finished, len(self._told) - len(finished) + 1):
+            tell(self._console, f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}")
 
     def summarize(self, notes: Sequence[str] = ()) -> int:
         """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
         tasks = self._tasks
-        self._console.print(_summary(tasks), highlight=False, soft_wrap=True)
-        for message in dict.fromkeys(task.message for task in tasks if task.state == "absent"):
-            self._console.print(message, highlight=False, soft_wrap=True, markup=False)
-        for note in notes:
-            self._console.print(note, highlight=False, soft_wrap=True, markup=False)
-        failed = [task for task in tasks if task.state == "failed"]
-        for task in failed:
-            self._console.print(f"failed: {_line(task)}", highlight=False, soft_wrap=True, markup=False)
+        absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
+        failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
+        for text in (_summary(tasks), *absent, *notes, *failed):
+            tell(self._console, text)
         return FAILED if failed else 0
 
 
@@ -82,8 +85,12 @@ def _summary(tasks: Sequence[Task]) -> str:
         "absent": "without data",
     }
     parts = [f"{counts[state]} {name}" for state, name in names.items() if counts[state]]
-    left = sum(task.seconds_left for task in tasks)
-    return f"{len(tasks)} cells: {', '.join(parts) or 'none'}" + (f"; about {clock(left)} left" if left else "")
+    return f"{len(tasks)} cells: {', '.join(parts) or 'none'}{_left(tasks, '; about ')}"
+
+
+def _left(tasks: Sequence[Task], before: str) -> str:
+    seconds = sum(task.seconds_left for task in tasks)
+    return f"{before}{clock(max(seconds, 1))} left" if seconds else ""
 
 
 def _table(tasks: Sequence[Task]) -> Table:
@@ -91,7 +98,7 @@ def _table(tasks: Sequence[Task]) -> Table:
     running = [task for task in tasks if task.state == "running"]
     waiting = [task for task in tasks if task.state == "waiting"][:SHOWN_NEXT]
     table = Table(title=_summary(tasks), title_justify="left", box=None, pad_edge=False)
-    for name in ("cell", "state", "Recall@20 / NDCG@20"):
+    for name in ("cell", "state", "result"):
         table.add_column(name)
     for task in [*done, *running, *waiting]:
         share = f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left" if task.state == "running" else ""

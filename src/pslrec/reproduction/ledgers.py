@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pslrec.reproduction.cells import Cell, identity_of
+from pslrec.reproduction.published import Value
 from pslrec.reproduction.results import COLUMNS, Results, Row, cutoff_rows, published_columns, row_of
 
 SEARCH = "forms-search"
@@ -38,7 +39,7 @@ class TableLedger:
         self.results, self._after = results, after
 
     def find(self, cell: Cell) -> str | None:
-        """Recall@20 and NDCG@20."""
+        """Recall@20 and NDCG@20, with the printed ones."""
         known = self.results.by_identity([cell.table]).get(cell.identity)
         if known is None:
             known = self.results.by_identity(self.results.tables_of_runs()).get(cell.identity)
@@ -47,7 +48,7 @@ class TableLedger:
             known = known | {"table": cell.table} | published_columns(cell)
             self.results.add(cell.table, [known])
             self._after(cell.table)
-        return f"{float(known['ours_recall20']):.4f} / {float(known['ours_ndcg20']):.4f}"
+        return _beside_published(known, cell.published)
 
     def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
         """Its row, and its values at every list length."""
@@ -57,6 +58,17 @@ class TableLedger:
 
     def record_failure(self, cell: Cell, commit: str) -> None:
         """Nothing: a table has rows of finished runs only."""
+
+
+def _beside_published(row: Row, published: Value) -> str:
+    values = {
+        "Recall@20": (row["ours_recall20"], published.recall),
+        "NDCG@20": (row["ours_ndcg20"], published.ndcg),
+    }
+    return ", ".join(
+        f"{name} {float(ours):.4f}" + ("" if printed is None else f" (published {printed:.4f})")
+        for name, (ours, printed) in values.items()
+    )
 
 
 class SearchLedger:
