@@ -22,7 +22,7 @@ check: $(VENV)/.installed-dev  ## format, lint, types, import contracts, tests, 
 	$(BIN)/pytest -n 2 --dist worksteal
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check-all: check  ## check, and the slow and browser tests
+check-all: check  ## check, and the slow tests (fuzz and load among them) and those in a browser
 	$(BIN)/pytest -m "slow or browser"
 
 bench: $(VENV)/.installed-bench  ## measure, print a table, write benchmarks/results
