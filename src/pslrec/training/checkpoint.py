@@ -42,6 +42,25 @@ class Progress:
     total_seconds: float = 0.0
     is_finished: bool = False
 
+    @property
+    def mean_loss(self) -> float:
+        """Of the steps of this epoch."""
+        return self.loss_sum / max(self.n_steps, 1)
+
+    def count_step(self, loss: float) -> None:
+        """One more step is done."""
+        self.loss_sum, self.n_steps, self.batch = self.loss_sum + loss, self.n_steps + 1, self.batch + 1
+
+    def next_phase(self) -> None:
+        """A pass over the data is done."""
+        self.phase, self.batch = self.phase + 1, 0
+
+    def next_epoch(self) -> None:
+        """All passes of an epoch are done."""
+        self.total_seconds += self.seconds
+        self.epoch, self.phase, self.batch = self.epoch + 1, 0, 0
+        self.loss_sum, self.n_steps, self.seconds = 0.0, 0, 0.0
+
     def to_json(self) -> str:
         """As text from which every number comes back exactly."""
         return json.dumps(asdict(self))

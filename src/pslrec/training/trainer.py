@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 
@@ -14,7 +13,7 @@ from pslrec.losses import DivergenceError, Loss
 from pslrec.losses.base import Phase
 from pslrec.sampling import PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
-from pslrec.training.checkpoint import Checkpoint, Progress, capture, restore
+from pslrec.training.checkpoint import Progress
 from pslrec.training.estimate import Pace, memory_estimate
 from pslrec.training.events import (
     BatchFinished,
@@ -25,6 +24,7 @@ from pslrec.training.events import (
     Listener,
     TrainingStarted,
 )
+from pslrec.training.keeping import Keeper, Store
 from pslrec.training.options import TrainingOptions
 from pslrec.training.steps import build_step
 from pslrec.training.stopping import GentleStop, TrainingInterrupted
@@ -32,22 +32,6 @@ from pslrec.training.stopping import GentleStop, TrainingInterrupted
 
 class TrainingDivergedError(PslrecError):
     """The loss or the model became infinite or not a number."""
-
-
-class Store(Protocol):
-    """Where a trainer keeps its state."""
-
-    def load_checkpoint(self) -> Checkpoint | None:
-        """The last checkpoint, if the run is to go on from one."""
-        ...
-
-    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Keep this state instead of the last one, whole or not at all."""
-        ...
-
-    def save_best(self, backbone: Backbone, epoch: int) -> None:
-        """Keep the backbone as the best one so far."""
-        ...
 
 
 class Trainer:
@@ -75,12 +59,11 @@ class Trainer:
         listeners: tuple[Listener, ...] = (),
     ) -> None:
         self.backbone, self.loss, self.batches, self.options = backbone, loss, batches, options
-        self._store, self._validate, self._listeners = store, validate, listeners
+        self._validate, self._listeners = validate, listeners
         self._model_step = build_step(backbone, loss, batches, options)
-        self._modules = {"backbone": backbone, "loss": loss}
+        modules, optimizers = {"backbone": backbone, "loss": loss}, self._model_step.optimizers
+        self._keeper = Keeper(store, modules, optimizers, every_seconds=options.checkpoint_seconds)
         self._stop, self._pace = GentleStop(), Pace()
-        self._last_checkpoint = time.monotonic()
-        self._kept = "no checkpoint had been written yet"
 
     def fit(self, *, pause: Callable[[int], bool] | None = None) -> Progress:
         """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store.
@@ -88,11 +71,7 @@ class Trainer:
         Args:
             pause: told after each epoch how many there were; if true, the state is saved and training ends for now.
         """
-        checkpoint = self._store.load_checkpoint()
-        progress = Progress()
-        if checkpoint is not None:
-            progress = restore(checkpoint, self._modules, self._model_step.optimizers)
-            self._kept = _kept(progress)
+        progress = self._keeper.begin()
         self._emit(TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch))
         with self._stop:
             while not progress.is_finished:
@@ -106,7 +85,7 @@ class Trainer:
         phases = self.loss.epoch_phases(progress.epoch)
         while progress.phase < len(phases):
             self._run_pass(progress, phases[progress.phase])
-            progress.phase, progress.batch = progress.phase + 1, 0
+            progress.next_phase()
         self._finish_epoch(progress)
 
     def _run_pass(self, progress: Progress, phase: Phase) -> None:
@@ -117,8 +96,7 @@ class Trainer:
         for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
             value = self._step(batch, phase, progress)
             progress.seconds += time.perf_counter() - started
-            progress.loss_sum, progress.n_steps = progress.loss_sum + value, progress.n_steps + 1
-            progress.batch += 1
+            progress.count_step(value)
             self._estimate(progress)
             self._emit(BatchFinished(progress.epoch, progress.batch, value))
             self._stop_or_checkpoint(progress)
@@ -146,20 +124,18 @@ class Trainer:
         return TrainingDivergedError(
             f"{what} in epoch {progress.epoch + 1}, batch {batch}, with backbone `{self.backbone.name}` and loss "
             f"`{self.loss.name}` ({self.loss.extra_repr()}), learning rate {self.options.learning_rate:g}, weight decay "
-            f"{self.options.weight_decay:g}, seed {self.options.seed}; {self._kept}. "
+            f"{self.options.weight_decay:g}, seed {self.options.seed}; {self._keeper.kept}. "
             "Try a smaller learning rate or a higher temperature"
         )
 
     def _check_state(self, progress: Progress, batch: int) -> None:
         # A finite loss may have a gradient that is not; the step after it would tell, but what it spoilt would be saved.
-        for name, module in self._modules.items():
-            for key, tensor in module.state_dict().items():
-                if not bool(torch.isfinite(tensor).all()):
-                    raise self._diverged(f"`{name}.{key}` became infinite or not a number", progress, batch)
+        spoilt = self._keeper.spoilt()
+        if spoilt is not None:
+            raise self._diverged(f"`{spoilt}` became infinite or not a number", progress, batch)
 
     def _finish_epoch(self, progress: Progress) -> None:
         epoch = progress.epoch + 1
-        mean_loss, seconds = progress.loss_sum / max(progress.n_steps, 1), progress.seconds
         is_last = epoch == self.options.epochs
         value, is_best = None, is_last
         if self._validate is not None:
@@ -167,13 +143,10 @@ class Trainer:
         if is_best:
             self._check_state(progress, len(self.batches))
             progress.best_epoch, progress.best_value = epoch, -math.inf if value is None else value
-            self._store.save_best(self.backbone, epoch)
-        self._emit(EpochFinished(epoch, mean_loss, seconds, value, is_best))
-        gives_up = 0 < self.options.patience <= progress.looks_since_best
-        progress.total_seconds += seconds
-        progress.epoch, progress.phase, progress.batch = epoch, 0, 0
-        progress.loss_sum, progress.n_steps, progress.seconds = 0.0, 0, 0.0
-        progress.is_finished = is_last or gives_up
+            self._keeper.keep_best(self.backbone, epoch)
+        self._emit(EpochFinished(epoch, progress.mean_loss, progress.seconds, value, is_best))
+        progress.next_epoch()
+        progress.is_finished = is_last or 0 < self.options.patience <= progress.looks_since_best
         if progress.is_finished:
             self._checkpoint(progress)
 
@@ -195,14 +168,12 @@ class Trainer:
             raise TrainingInterrupted(
                 f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; all of it is saved"
             )
-        if time.monotonic() - self._last_checkpoint >= self.options.checkpoint_seconds:
+        if self._keeper.is_due:
             self._checkpoint(progress)
 
     def _checkpoint(self, progress: Progress) -> None:
         self._check_state(progress, progress.batch)
-        self._store.save_checkpoint(capture(self._modules, self._model_step.optimizers, progress))
-        self._kept = _kept(progress)
-        self._last_checkpoint = time.monotonic()
+        self._keeper.keep(progress)
         self._emit(CheckpointSaved(progress.epoch, progress.batch))
 
     def _estimate(self, progress: Progress) -> None:
@@ -217,7 +188,3 @@ class Trainer:
     def _emit(self, event: Event) -> None:
         for listener in self._listeners:
             listener(event)
-
-
-def _kept(progress: Progress) -> str:
-    return f"the checkpoint of epoch {progress.epoch + 1} after batch {progress.batch} was kept"
