@@ -44,10 +44,11 @@ def test_stress_samples_negatives_where_asked(pslrec, log):
         (("--noise", "much"), "`--noise` must be numbers"),
         (("--noise", "2"), "up to 1, got 2.0"),
         (("--shift", "9"), "from 0 to 3, got 9.0"),
+        (("--seeds", "1.5"), "`--seeds` must be whole numbers such as 2024,2025, got `1.5`"),
         (("--for", "bpr:loss.temperature=1"), "is not LOSS:SECTION.KEY=VALUE with one of the losses sl, psl-relu"),
         (("--for", "sl:loss.warmth=1"), "no setting `loss.warmth`"),
     ],
-    ids=["loss", "mode", "noise", "probability", "shift", "for", "option"],
+    ids=["loss", "mode", "noise", "probability", "shift", "seeds", "for", "option"],
 )
 def test_stress_explains_what_is_wrong_in_one_sentence(pslrec, log, arguments, message):
     code, _, err = pslrec("stress", log, *arguments, *SMALL)

@@ -272,6 +272,13 @@ def test_interrupting_saves_and_says_how_to_resume(pslrec: Command, log: Path, t
     assert json.loads(checkpoint["progress"])["epoch"] >= 2
 
 
+def test_a_directory_with_brackets_in_its_name_is_printed_whole(pslrec: Command, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / ("a-long-name-" * 8) / "[run]"
+    done = pslrec("train", log, *QUICK, *SMALL, "--out", out)
+    assert done.code == 0, done.err
+    assert done.out.endswith(f"everything is in {out}\n")
+
+
 def paper_settings(board: Path) -> dict[str, Any]:
     return {
         "data.source": str(board),
