@@ -9,14 +9,14 @@ import pytest
 
 from pslrec.data import load
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-RESULTS = REPOSITORY / "reproductions" / "fold-in" / "results.csv"
+REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 CELLS = [(backbone, loss) for backbone in ("mf", "lightgcn") for loss in ("psl-relu", "sl", "bpr")]
 
 
-@pytest.fixture(scope="module")
-def fold_in() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("fold_in", REPOSITORY / "reproductions" / "fold_in.py")
+@pytest.fixture
+def fold_in(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS))
+    specification = importlib.util.spec_from_file_location("fold_in", REPRODUCTIONS / "fold_in.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
@@ -34,16 +34,8 @@ def test_people_held_out_of_amazon_electronic_lose_at_most_a_tenth(
     assert found["ratio"] >= 0.9
 
 
-def test_the_page_shows_what_was_recorded() -> None:
-    with RESULTS.open() as file:
+def test_nobody_of_the_record_lost_more_than_a_tenth() -> None:
+    with (REPRODUCTIONS / "fold-in" / "results.csv").open() as file:
         records = list(csv.DictReader(file))
     assert [(record["backbone"], record["loss"]) for record in records] == CELLS
     assert all(float(record["ratio"]) >= 0.9 and int(record["held_out"]) >= 1000 for record in records)
-    page = (REPOSITORY / "docs" / "new-users.md").read_text()
-    for record in records:
-        cells = (
-            record["backbone"],
-            record["loss"],
-            *(f"{float(record[name]):.4f}" for name in ("trained_in", "folded_in")),
-        )
-        assert f"| {' | '.join(cells)} | {float(record['ratio']):.2f} |" in page

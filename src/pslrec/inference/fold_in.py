@@ -44,7 +44,7 @@ class StepPlan:
 
 # By the similarity of the loss: among inner products long steps make rows longer, and longer rows fit the history and nothing
 # else. Chosen on validation items of people held out: `reproductions/fold_in.py --choose`.
-PLANS = {"half-cosine": StepPlan(10, 0.5), "inner-product": StepPlan(10, 0.1)}
+PLANS = {"half-cosine": StepPlan(5, 1.0), "inner-product": StepPlan(3, 0.1)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,42 @@
+"""What the scripts beside this file keep: rows in CSV files, and what stands of them in the documentation between two markers."""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGE = REPOSITORY / "docs" / "new-users.md"
+
+
+def append(path: Path, row: Mapping[str, object]) -> None:
+    """Add a row to a file, which is begun with a line of names if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, list(row), lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """All rows of a file."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def table(headings: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; `headings` say of each column where it is aligned, by `---` or `---:`."""
+    lines = [list(headings), list(headings.values()), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def publish(name: str, text: str, page: Path = PAGE) -> None:
+    """Put a text between the markers of this name."""
+    marked = rf"(<!-- {name} results -->\n).*?(<!-- end of {name} results -->)"
+    before = page.read_text()
+    after, count = re.subn(marked, lambda match: f"{match[1]}{text}\n{match[2]}", before, flags=re.DOTALL)
+    if count != 1:
+        raise ValueError(f"{page} must have the markers of `{name}` once, it has them {count} times")
+    page.write_text(after)

@@ -1,0 +1,92 @@
+"""The scripts in `reproductions`: what they measure, at a small size, and that the page shows what they recorded."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pslrec.data import Dataset, Interactions
+from pslrec.data.splits import split_by_name
+from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.inference.fold_in import PLANS, StepPlan
+
+REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
+PAGE = REPRODUCTIONS.parent / "docs" / "new-users.md"
+SCRIPTS = ("_records", "fold_in")
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS))
+    yield {name: importlib.import_module(name) for name in SCRIPTS}
+    for name in SCRIPTS:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def log() -> Interactions:
+    model = TasteModel(n_topics=4)
+    return planted_tastes(150, 80, model=model, with_timestamps=True, seed=3).interactions
+
+
+@pytest.fixture
+def dataset(log: Interactions) -> Dataset:
+    return split_by_name(log, "iid")
+
+
+def test_people_who_choose_are_others_than_those_who_judge(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
+    fold_in = scripts["fold_in"]
+    fold_in.AT_LEAST = 20
+    choosing, judging = fold_in.held_out_users(dataset, fold_in.CHOSEN_BY), fold_in.held_out_users(dataset)
+    assert len(choosing) == len(judging) == 20
+    assert not set(choosing) & set(judging)
+
+
+def test_plans_are_tried_on_validation_items_alone(
+    scripts: dict[str, ModuleType], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold_in = scripts["fold_in"]
+    fold_in.AT_LEAST, fold_in.STEPS, fold_in.TURNS = 20, (1, 3), (0.2,)
+    given: list[Dataset] = []
+    train = fold_in.run
+
+    def watched(config: Any, *, data: Dataset, out: Path) -> None:
+        given.append(data)
+        train(config, data=data, out=out)
+
+    monkeypatch.setattr(fold_in, "run", watched)
+    rows = list(fold_in.try_plans(dataset, "mf", "sl", epochs=2))
+    assert [(row["steps"], row["turn"], row["held_out"]) for row in rows] == [(1, 0.2, 20), (3, 0.2, 20)]
+    assert all(0 < row["validation_ndcg20"] <= 1 for row in rows)
+    assert len(given[0].test) == 0
+    assert not set(given[0].train.users) & set(fold_in.held_out_users(dataset, fold_in.CHOSEN_BY))
+
+
+def test_the_plan_of_fewest_steps_close_to_the_best_is_chosen(scripts: dict[str, ModuleType]) -> None:
+    values = {("mf", "sl", 5, 0.5): 0.0998, ("mf", "sl", 10, 0.5): 0.1, ("mf", "sl", 5, 0.1): 0.05}
+    values |= {("mf", "psl-relu", 5, 0.5): 0.2, ("mf", "psl-relu", 10, 0.5): 0.2, ("mf", "psl-relu", 5, 0.1): 0.1999}
+    names = ("backbone", "loss", "steps", "turn")
+    rows = [
+        {"similarity": "half-cosine", **dict(zip(names, cell, strict=True)), "validation_ndcg20": value}
+        for cell, value in values.items()
+    ]
+    assert scripts["fold_in"].chosen_plans(rows) == {"half-cosine": StepPlan(5, 0.5)}
+
+
+def test_the_library_folds_in_by_the_plans_that_were_chosen(scripts: dict[str, ModuleType]) -> None:
+    rows = scripts["_records"].read(REPRODUCTIONS / "fold-in" / "choice.csv")
+    grid = len(scripts["fold_in"].STEPS) * len(scripts["fold_in"].TURNS)
+    assert len(rows) % grid == 0
+    assert scripts["fold_in"].chosen_plans(rows) == PLANS
+    cosine, product = PLANS["half-cosine"], PLANS["inner-product"]
+    assert f"{cosine.n_steps} long steps for losses of cosines, {product.n_steps} short ones" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in")])
+def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str) -> None:
+    shown = scripts[name].markdown(scripts["_records"].read(REPRODUCTIONS / path / "results.csv"))
+    assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in PAGE.read_text()
