@@ -33,6 +33,12 @@ class PositiveNodes {
             nodes[0] = evaluate(middle_);
             return true;
         }
+        if (!(half_ < 1e30)) {
+            // Comparisons would swallow a score that is not a number; the loss must show it.
+            count = 1;
+            nodes[0] = Node{half_, half_ - half_, half_ - half_, half_ - half_, half_};
+            return true;
+        }
         for (count = row_.first_nodes; count <= kMostNodes; count *= 2) {
             if (row_.n_positives <= count) break;
             for (std::int64_t r = 0; r < count; ++r) nodes[r] = evaluate(middle_ + half_ * cosine(1, r));
@@ -70,23 +76,23 @@ class PositiveNodes {
     void find_interval() {
         float low = row_.positives[0], high = low;
         std::int64_t i = 0;
-        if (row_.n_positives >= kLanes) {
-            Vector lows = load(row_.positives), highs = lows;
-            for (; i + kLanes <= row_.n_positives; i += kLanes) {
-                lows = smaller(lows, load(row_.positives + i));
-                highs = larger(highs, load(row_.positives + i));
-            }
-            for (int lane = 0; lane < kLanes; ++lane) {
-                low = lows[lane] < low ? lows[lane] : low;
-                high = highs[lane] > high ? highs[lane] : high;
-            }
+        Vector lows = spread(low), highs = spread(high);
+        for (; i + kLanes <= row_.n_positives; i += kLanes) {
+            lows = smaller(lows, load(row_.positives + i));
+            highs = larger(highs, load(row_.positives + i));
+        }
+        for (int lane = 0; lane < kLanes; ++lane) {
+            low = lows[lane] < low ? lows[lane] : low;
+            high = highs[lane] > high ? highs[lane] : high;
         }
         for (; i < row_.n_positives; ++i) {
             low = row_.positives[i] < low ? row_.positives[i] : low;
             high = row_.positives[i] > high ? row_.positives[i] : high;
         }
         middle_ = 0.5 * (static_cast<double>(low) + static_cast<double>(high));
-        half_ = 0.5 * (static_cast<double>(high) - static_cast<double>(low));
+        // 0 unless one of the scores is infinite or not a number.
+        const double strange = 0.0 * sum_of(row_.positives, row_.n_positives);
+        half_ = 0.5 * (static_cast<double>(high) - static_cast<double>(low)) + strange;
     }
 
     // T_q at the r-th node; the table has the cosines of pi t / 256.
@@ -158,8 +164,7 @@ class PositiveNodes {
         for (; groups > 0; --groups, from += kTogether * kLanes) {
             Vector twice[kTogether], now[kTogether], before[kTogether], slope[kTogether];
             for (std::int64_t v = 0; v < kTogether; ++v) {
-                const Vector t = ((load(row_.positives + from + v * kLanes) - middle) - correction) * inverse;
-                before[v] = smaller(larger(t, spread(-1.0f)), spread(1.0f));
+                before[v] = ((load(row_.positives + from + v * kLanes) - middle) - correction) * inverse;
                 twice[v] = before[v] + before[v];
                 now[v] = spread(1.0f);
                 slope[v] = spread(0.0f);
@@ -179,10 +184,8 @@ class PositiveNodes {
         return from;
     }
 
-    double place(double score) const {
-        const double t = half_ > 0.0 ? (score - middle_) / half_ : 0.0;
-        return ::fmin(::fmax(t, -1.0), 1.0);
-    }
+    // Rounding beyond the ends does no harm.
+    double place(double score) const { return half_ > 0.0 ? (score - middle_) / half_ : 0.0; }
 
     const CatalogRow& row_;
     bool is_bounded_;

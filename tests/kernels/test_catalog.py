@@ -290,6 +290,17 @@ def test_history_of_thousands_is_exact(operation):
     assert gradient_error <= GRADIENT_TOLERANCE
 
 
+@pytest.mark.parametrize("strange", [math.nan, math.inf])
+@pytest.mark.parametrize("count", [1, 5, 40])
+@pytest.mark.parametrize("operation", [RowOperation("mean", "softplus"), RowOperation("log-sum", "tanh", 10.0)])
+def test_a_score_that_is_no_number_is_seen_in_the_loss(operation, count, strange):
+    generator = np.random.default_rng(0)
+    positives, scores = choose(generator, count), gaussian(generator, 1)
+    scores[0, positives[0][-1]] = strange
+    values, _ = exact(scores, block_of(positives, N_ITEMS), operation)
+    assert not torch.isfinite(values).any()
+
+
 def test_tables_that_do_not_fit_the_block_are_refused():
     block = block_of([np.array([0])], N_ITEMS)
     with pytest.raises(ValueError, match="of the catalogue's 450 items, got 1 and 449"):
