@@ -89,9 +89,11 @@ def test_each_backbone_takes_its_own_default_unless_told(clusters):
         assert told.item_table.abs().max() < 0.1
 
 
-@pytest.mark.parametrize("method", ["normal:", "normal:0", "normal:-1", "normal:wide", "normal:inf", "normal:nan"])
-def test_standard_deviation_that_is_none_is_refused(clusters, method):
-    with pytest.raises(ConfigError, match="`initialization` must give a positive standard deviation"):
+@pytest.mark.parametrize("number", ["", "0", "-1", "wide", "inf", "nan"])
+@pytest.mark.parametrize("method", ["normal", "spectral"])
+def test_number_that_is_none_is_refused(clusters, method, number):
+    method = f"{method}:{number}"
+    with pytest.raises(ConfigError, match="`initialization` must give a positive number"):
         initial_tables(method, clusters, dimension=4, generator=generator())
 
 
@@ -121,11 +123,34 @@ def test_truncated_svd_rebuilds_a_matrix_of_low_rank():
 
 
 def test_spectral_tables_separate_planted_clusters(clusters):
-    users, items = spectral_tables(clusters, dimension=3, generator=generator())
+    users, items = spectral_tables(clusters, dimension=4, generator=generator())
     cosines = users @ items.T
     same = (torch.arange(90) % 3)[:, None] == (torch.arange(60) % 3)[None, :]
-    assert cosines[same].mean() > 0.9
-    assert cosines[~same].mean() < 0.3
+    assert cosines[same].min() > cosines[~same].max()
+
+
+def test_cosines_of_spectral_tables_rank_as_inner_products_do(clusters):
+    users, items = initial_tables("spectral:2", clusters, dimension=9, generator=generator())
+    left, values, right = truncated_svd(normalized_matrix(clusters), rank=8, generator=generator())
+    scores = left * values**4 @ right.T
+    # The longest items are cut.
+    is_whole = (right * values**2).norm(dim=1) < torch.quantile((right * values**2).norm(dim=1), 0.98)
+    assert 40 < is_whole.sum() < 60
+    assert torch.equal((users @ items.T)[:, is_whole].argsort(dim=1), scores[:, is_whole].argsort(dim=1))
+
+
+def test_a_higher_power_keeps_what_many_share(clusters):
+    # Of a higher power the first direction, which is near to popularity, is the largest part.
+    shares = []
+    for power in (1, 2, 4):
+        users, _ = initial_tables(f"spectral:{power}", clusters, dimension=16, generator=generator())
+        shares.append(users[:, 0].square().mean())
+    assert shares[0] < shares[1] < shares[2]
+
+
+def test_one_dimension_has_no_room_for_lengths(clusters):
+    for table in spectral_tables(clusters, dimension=1, generator=generator()):
+        torch.testing.assert_close(table.abs(), torch.ones(len(table), 1))
 
 
 def test_spectral_rows_have_norm_one(clusters):
@@ -159,8 +184,8 @@ def test_columns_beyond_the_rank_are_small_but_not_zero():
     assert items.shape == (5, 64)
     for table in (users, items):
         assert table.isfinite().all()
-        assert (table[:, 1:].abs().sum(0) > 0).all()
-        assert table[:, 1:].abs().max() < 0.1
+        assert (table[:, 1:-1].abs().sum(0) > 0).all()
+        assert table[:, 1:-1].abs().max() < 0.1
         torch.testing.assert_close(table[:, 0].abs(), torch.ones(len(table)))
 
 
