@@ -36,11 +36,11 @@ LONG: dict[str, Any] = {"backbone.initialization": "normal", "training.schedule"
 TEMPERATURES, RATES, START = "loss.temperature", "training.learning_rate", "backbone.initialization"
 WIDE = {
     START: ("spectral:2", "spectral:2.5", "spectral:3"),
-    TEMPERATURES: (1 / 12, 1 / 10, 1 / 8),
+    TEMPERATURES: (1 / 16, 1 / 12, 1 / 10, 1 / 8),
     RATES: (0.003, 0.001, 0.0003),
 }
 # With more dimensions fewer cells, as they cost more: those around the best of fewer dimensions.
-NARROW = {START: ("spectral:2.5", "spectral:3"), TEMPERATURES: (1 / 10, 1 / 8), RATES: (0.003, 0.001)}
+NARROW = {START: ("spectral:2.5", "spectral:3"), TEMPERATURES: (1 / 16, 1 / 12, 1 / 10), RATES: (0.001,)}
 Grid = dict[str, tuple[Any, ...]]
 GRIDS: dict[tuple[str, int], Grid] = {
     **{(dataset, 64): WIDE for dataset in DATASETS},

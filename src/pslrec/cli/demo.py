@@ -18,7 +18,7 @@ SETTINGS = {
     "backbone.initialization": "spectral",
     "loss.temperature": 0.05,
     "sampling.negatives": "catalog",
-    "training.learning_rate": 0.03,
+    "training.learning_rate": 0.003,
     "training.epochs": 15,
 }
 
