@@ -1,4 +1,4 @@
-"""A child of `time_to_quality`: trains one model and prints, after every epoch, seconds and quality as a line of JSON."""
+"""A child of `time_to_quality`: trains one model and prints, at the start and after every epoch, seconds and quality as JSON."""
 
 import time
 
@@ -58,6 +58,7 @@ def train_pslrec(settings: dict[str, Any]) -> None:
         return ndcg(EmbeddingScorer(*scored_vectors(tables, loss.similarity)), dataset)
 
     clock = Clock(judge)
+    clock.mark()
 
     def listen(event: Event) -> None:
         if isinstance(event, EpochFinished):
@@ -68,20 +69,22 @@ def train_pslrec(settings: dict[str, Any]) -> None:
 
 
 def train_als(settings: dict[str, Any]) -> None:
-    """`implicit`'s alternating least squares, judged after every iteration."""
+    """`implicit`'s alternating least squares, judged after every iteration; it needs no torch, its judge does."""
     import numpy as np
-    import torch
     from implicit.als import AlternatingLeastSquares
 
     from benchmarks._data import published
     from benchmarks.time_to_quality import ALS_ITERATIONS
-    from pslrec.evaluation import EmbeddingScorer
 
     dataset = published("electronic")
     matrix = dataset.train.matrix().astype(np.float32)
     model = AlternatingLeastSquares(iterations=ALS_ITERATIONS, random_state=0, **settings)
 
     def judge() -> tuple[float, float]:
+        import torch
+
+        from pslrec.evaluation import EmbeddingScorer
+
         return ndcg(EmbeddingScorer(torch.tensor(model.user_factors), torch.tensor(model.item_factors)), dataset)
 
     clock = Clock(judge)

@@ -201,8 +201,8 @@ def markdown(record: dict[str, Any]) -> str:
             table(result["rows"]),
             "Seconds of a whole epoch on made-up interactions, and the line through the origin that fits them:",
             table(result["fits"]),
-            "Memory of model, optimiser and all steps of an epoch: what `pslrec train` states before it begins, and by how much the "
-            "process grew:",
+            "Memory of model, optimiser and all steps of an epoch: what `pslrec train` states before it begins, and by how much "
+            "the process grew:",
             table(result["memory"]),
         ]
     )

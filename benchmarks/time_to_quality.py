@@ -22,10 +22,15 @@ CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pslrec, preset best": ("pslrec", {"preset": "best"}),
     "implicit ALS, d = 64": ("als", {"factors": 64}),
     "implicit ALS, d = 128": ("als", {"factors": 128}),
+    "implicit ALS, d = 256": ("als", {"factors": 256}),
     "EASE": ("ease", {"regularization": 200.0}),
 }
 # Tried for each number of factors; the best on validation is drawn.
-ALS_GRID = [{"alpha": alpha, "regularization": 0.01} for alpha in (1.0, 5.0, 20.0)]
+ALS_GRID = [
+    {"alpha": alpha, "regularization": regularization}
+    for alpha in (5.0, 20.0)
+    for regularization in (0.01, 30.0, 100.0, 300.0)
+]
 ALS_ITERATIONS = 8
 MARKS = (1, 2, 5, 10, 20, 30, 60)
 
