@@ -79,6 +79,9 @@ class Trainer:
                     self._checkpoint(progress)
                     break
                 self._run_epoch(progress)
+        if self._stop.is_requested:
+            # Asked for after the last step; whoever trains several models must hear of it.
+            raise TrainingInterrupted(f"stopped after epoch {progress.epoch}; all of it is saved")
         return progress
 
     def _run_epoch(self, progress: Progress) -> None:

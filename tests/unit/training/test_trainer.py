@@ -271,6 +271,18 @@ def test_an_interrupted_trainer_can_go_on(build_run) -> None:
     assert torch.equal(run.store.best["user_table"], whole.store.best["user_table"])
 
 
+def test_a_signal_after_the_last_step_is_not_forgotten(build_run) -> None:
+    def listen(event: object) -> None:
+        if isinstance(event, EpochFinished) and event.epoch == run.trainer.options.epochs:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    run = build_run(listener=listen)
+    with pytest.raises(TrainingInterrupted, match="stopped after epoch"):
+        run.trainer.fit()
+    run.store.start = run.store.checkpoints[-1]
+    assert run.trainer.fit().is_finished
+
+
 def test_a_second_interrupt_stops_at_once(build_run) -> None:
     def listen(event: object) -> None:
         if isinstance(event, BatchFinished):
