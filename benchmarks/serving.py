@@ -17,6 +17,7 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
+from benchmarks._publish import load_record
 from benchmarks.machine import load, usable_cores
 from pslrec.config import RunConfig
 from pslrec.data.synthetic import planted_tastes
@@ -41,7 +42,8 @@ def run(
     """Train a model, serve it, and ask.
 
     Args:
-        seconds: how long each number of connections is kept busy.
+        seconds: how long each number of connections is kept busy; with 0 the last kept rows stay, as memory can be watched on a
+            busy machine and latency can not.
         memory_minutes: how long to watch the memory of the server under load of all kinds afterwards; 0 leaves it out.
         report: is told what is being done.
     """
@@ -54,9 +56,9 @@ def run(
         bodies = [{"users": [user], "k": K} for user in model.users.series.to_list()]
         with _server(path) as (port, process):
             tell("warming up")
-            _ask(port, "/recommend", bodies, CONNECTIONS[-1], min(seconds, 2.0))
-            rows = []
-            for n_connections in CONNECTIONS:
+            _ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
+            rows = [] if seconds else _kept_rows()
+            for n_connections in CONNECTIONS if seconds else ():
                 tell(f"{n_connections} connections")
                 rows.append(_measure(port, process, bodies, n_connections, seconds))
             memory = {}
@@ -73,6 +75,14 @@ def run(
         **memory,
         "loads": load(),
     }
+
+
+def _kept_rows() -> list[dict[str, Any]]:
+    record = load_record("serving")
+    if record is None:
+        raise ValueError("`seconds` must be above 0: no rows were kept before")
+    rows: list[dict[str, Any]] = record["result"]["rows"]
+    return rows
 
 
 def _train(path: Path) -> str:
