@@ -16,7 +16,7 @@ from pslrec.inference.fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGE = REPRODUCTIONS.parent / "docs" / "new-users.md"
-SCRIPTS = ("_records", "fold_in")
+SCRIPTS = ("_records", "fold_in", "refit")
 
 
 @pytest.fixture
@@ -86,7 +86,23 @@ def test_the_library_folds_in_by_the_plans_that_were_chosen(scripts: dict[str, M
     assert f"{cosine.n_steps} long steps for losses of cosines, {product.n_steps} short ones" in PAGE.read_text()
 
 
-@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in")])
+def test_refit_is_judged_twice_under_the_same_protocol(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
+    row = scripts["refit"].measure(dataset, "strict", 1, epochs=2)
+    assert row["protocol"] == "strict"
+    assert row["epochs"] <= 2
+    assert row["before"] > 0
+    assert row["gain"] == pytest.approx(row["refit"] / row["before"] - 1, abs=2e-3)
+
+
+def test_gains_of_seeds_are_averaged(scripts: dict[str, ModuleType]) -> None:
+    rows = [
+        {"data": "d", "protocol": "strict", "before": before, "refit": refit}
+        for before, refit in ((0.1, 0.11), (0.3, 0.31))
+    ]
+    assert scripts["refit"].markdown(rows).splitlines()[-1] == "| d | strict | 2 | 0.2000 | 0.2100 | +5.0% |"
+
+
+@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in"), ("refit", "refit")])
 def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str) -> None:
     shown = scripts[name].markdown(scripts["_records"].read(REPRODUCTIONS / path / "results.csv"))
     assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in PAGE.read_text()
