@@ -20,7 +20,7 @@ SPARE_DIRECTIONS = 16
 POWER_ROUNDS = 12
 NOISE_OF_EMPTY_ROWS = 0.01
 # Chosen on validation data, see reproductions/accuracy.
-SPECTRAL_POWER = 2.5
+SPECTRAL_POWER = 3.0
 # The longest items would leave all others near zero; their lengths are cut to this quantile.
 LENGTH_QUANTILE = 0.99
 SMALLEST_VALUE = 1e-4  # of a singular value, where the largest is 1: below is rounding error

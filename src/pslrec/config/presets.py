@@ -6,6 +6,7 @@ from pslrec.errors import ConfigError
 
 _COMMON: dict[str, Any] = {
     "backbone.name": "mf",
+    "backbone.initialization": "spectral",
     "loss.name": "psl-relu",
     "sampling.negatives": "auto",
     "training.learning_rate": 0.001,
@@ -15,13 +16,8 @@ _COMMON: dict[str, Any] = {
 }
 # Chosen on validation data of Amazon-Electronic; reproductions/accuracy tells how, and what they reach.
 PRESETS: dict[str, dict[str, Any]] = {
-    "fast": {**_COMMON, "backbone.dimension": 64, "backbone.initialization": "spectral:3", "loss.temperature": 1 / 16},
-    "best": {
-        **_COMMON,
-        "backbone.dimension": 512,
-        "backbone.initialization": "spectral:2.5",
-        "loss.temperature": 1 / 12,
-    },
+    "fast": {**_COMMON, "backbone.dimension": 64, "loss.temperature": 1 / 16},
+    "best": {**_COMMON, "backbone.dimension": 512, "loss.temperature": 1 / 12},
 }
 
 
@@ -33,7 +29,7 @@ def preset_settings(name: str, *, loss: str | None = None) -> dict[str, Any]:
         loss: taken instead of the preset's; it has options of its own, so those of the preset's loss are left out.
 
     >>> preset_settings("fast")["loss.name"], preset_settings("fast", loss="bpr")["backbone.initialization"]
-    ('psl-relu', 'spectral:3')
+    ('psl-relu', 'spectral')
     """
     if name not in PRESETS:
         raise ConfigError(f"`preset` must be one of {', '.join(PRESETS)}, got {name!r}")
