@@ -37,6 +37,8 @@ class Service:
         # On their own, for they take many times as long.
         self.histories: Batcher[ListJob, Ranked] = Batcher(_histories, largest_batch=largest, name="histories")
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="aside")
+        # Always the same thread: the C library keeps memory of its own for each that ever loaded a model.
+        self._loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader")
         self._is_loading = False
 
     def _load(self) -> ServedModel:
@@ -50,7 +52,7 @@ class Service:
             raise Refusal(409, "another reload is under way; wait for it")
         self._is_loading = True
         try:
-            self.model = await asyncio.to_thread(self._load)
+            self.model = await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
         except PslrecError as error:
             raise Refusal(409, f"the old model stays, for the new one can not be read: {error}") from error
         finally:
@@ -62,6 +64,7 @@ class Service:
         self.lists.close()
         self.histories.close()
         self._aside.shutdown(wait=True)
+        self._loader.shutdown(wait=True)
 
     async def recommend(self, request: RecommendRequest) -> dict[str, Any]:
         """Lists for users of the model."""
