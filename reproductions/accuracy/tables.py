@@ -196,13 +196,15 @@ def _render(rows: list[dict[str, Any]]) -> None:
     ]
     for row in everything:
         settings = json.loads(row["settings"]) if row["settings"] else {}
-        chosen = ", ".join(
-            f"{key.rpartition('.')[2]} {value:.4g}" for key, value in settings.items() if key != "dimension"
-        )
+        chosen = ", ".join(_said(key, value) for key, value in settings.items() if key != "dimension")
         cells = [row["dataset"], row["model"], str(row["dimension"]), chosen]
         lines.append(f"| {' | '.join(cells)} | {row['test_recall20']:.4f} | {row['test_ndcg20']:.4f} |")
     before, _, after = readme.read_text().split(MARKER)
     readme.write_text(MARKER.join([before, "\n" + "\n".join(lines) + "\n", after]))
+
+
+def _said(key: str, value: Any) -> str:
+    return str(value) if isinstance(value, str) else f"{key.rpartition('.')[2].replace('_', ' ')} {value:.4g}"
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
