@@ -144,6 +144,6 @@ def _finished(chart: Chart) -> Chart:
         chart.configure(background="white", font="DejaVu Sans", padding=8)
         .configure_axis(gridColor="#e4e4e4", titleFontWeight="normal", labelFontSize=11, titleFontSize=12)
         .configure_title(fontSize=13, fontWeight="normal", anchor="start")
-        .configure_legend(labelFontSize=12, symbolSize=80, orient="right")
+        .configure_legend(labelFontSize=12, labelLimit=0, symbolSize=80, orient="right")
         .configure_view(stroke="#cccccc")
     )

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pslrec.backbones import initial_tables
 from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, read_published
 from pslrec.data.splits.validation import paper_validation
-from pslrec.evaluation import evaluate
+from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.tuning import TuningResult, tune
 
 HERE = Path(__file__).resolve().parent
@@ -73,6 +74,7 @@ def main() -> None:
         kinds = [k for k in BASELINE_GRIDS if options.baselines == "all" or _kept(k, path, options.runs).exists()]
         rows += [_baseline(kind, name, path, options.runs) for kind in kinds]
         for dimension in sorted(dimension for dataset, dimension in GRIDS if dataset == name):
+            rows.append(_untrained(name, path, dimension))
             searches = list(_searches(name, path, dimension, options.runs))
             rows.append(_row(name, dimension, max(searches, key=lambda search: search.quality)))
             cells += [
@@ -104,6 +106,23 @@ def _searches(name: str, path: Path, dimension: int, runs: Path) -> Iterator[Sea
             yield Search(
                 settings["training.epochs"], tune(RunConfig.from_settings(settings), grids[name, dimension], out=out)
             )
+
+
+def _untrained(name: str, path: Path, dimension: int) -> dict[str, Any]:
+    """What the start is worth without any training."""
+    dataset, generator = paper_validation(read_published(path)), torch.Generator().manual_seed(0)
+    scorer = EmbeddingScorer(*initial_tables("spectral", dataset.train, dimension=dimension, generator=generator))
+    test = _judge(scorer, dataset, "test")
+    return {
+        "dataset": name,
+        "model": "spectral start, untrained",
+        "dimension": dimension,
+        "settings": "",
+        "validation_ndcg20": round(_judge(scorer, dataset, "validation")["ndcg@20"], 5),
+        "test_recall20": round(test["recall@20"], 5),
+        "test_ndcg20": round(test["ndcg@20"], 5),
+        "best_epoch": 0,
+    }
 
 
 def _row(dataset: str, dimension: int, search: Search) -> dict[str, Any]:
