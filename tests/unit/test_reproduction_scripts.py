@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pslrec.data import Dataset, Interactions
@@ -16,7 +17,7 @@ from pslrec.inference.fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGE = REPRODUCTIONS.parent / "docs" / "new-users.md"
-SCRIPTS = ("_records", "fold_in", "refit")
+SCRIPTS = ("_records", "fold_in", "refit", "warm_start")
 
 
 @pytest.fixture
@@ -102,7 +103,55 @@ def test_gains_of_seeds_are_averaged(scripts: dict[str, ModuleType]) -> None:
     assert scripts["refit"].markdown(rows).splitlines()[-1] == "| d | strict | 2 | 0.2000 | 0.2100 | +5.0% |"
 
 
-@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in"), ("refit", "refit")])
+@pytest.mark.parametrize("with_times", [True, False])
+def test_the_earlier_model_knows_nothing_of_validation(
+    scripts: dict[str, ModuleType], log: Interactions, with_times: bool
+) -> None:
+    if not with_times:
+        frame = log.to_frame()
+        log = Interactions.from_ids(frame["user"], frame["item"])
+    days = scripts["warm_start"].days_of(log)
+    assert days.are_times_real == with_times
+    pairs = [
+        set(part.to_frame().select("user", "item").iter_rows())
+        for part in (days.earlier, days.today.train, days.today.validation)
+    ]
+    assert pairs[0] < pairs[1]
+    assert not pairs[1] & pairs[2]
+    assert len(days.today.test) == 0
+
+
+def test_made_up_times_let_users_and_items_arrive(scripts: dict[str, ModuleType], log: Interactions) -> None:
+    times = scripts["warm_start"].arrivals(log, seed=0)
+    assert ((times >= 0) & (times <= 1)).all()
+    late = times > np.quantile(times, 0.9)
+    assert set(log.users[late]) - set(log.users[~late]) or set(log.items[late]) - set(log.items[~late])
+
+
+def test_every_start_is_trained_for_every_number_of_epochs(scripts: dict[str, ModuleType], log: Interactions) -> None:
+    warm_start = scripts["warm_start"]
+    warm_start.LENGTHS = (1, 2)
+    rows = list(warm_start.measure(log, "tastes", 1, **{"training.epochs": 2, "backbone.dimension": 8}))
+    starts = ("warm", "normal", "spectral")
+    assert [(row["start"], row["epochs"]) for row in rows] == [(start, n) for start in starts for n in (1, 2)]
+    assert all(row["times"] == "real" and 0 < row["validation_ndcg20"] < 1 for row in rows)
+
+
+def test_the_first_number_of_epochs_that_is_enough_is_named(scripts: dict[str, ModuleType]) -> None:
+    values = {"warm": (0.199, 0.21), "normal": (0.1, 0.15), "spectral": (0.19, 0.2)}
+    facts = {"data": "d", "times": "real", "pairs": 9, "earlier_pairs": 8, "new_users": 1, "new_items": 0}
+    rows = [
+        {**facts, "seed": seed, "start": start, "epochs": epochs, "validation_ndcg20": value}
+        for seed in (1, 2)
+        for start, found in values.items()
+        for epochs, value in zip((1, 30), found, strict=True)
+    ]
+    shown = scripts["warm_start"].markdown(rows)
+    assert "1 users and 0 items new; 2 seeds." in shown
+    assert shown.splitlines()[-1] == "| enough for 0.1980 | 1 | over 30 | 30 |"
+
+
+@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in"), ("refit", "refit"), ("warm_start", "warm-start")])
 def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str) -> None:
     shown = scripts[name].markdown(scripts["_records"].read(REPRODUCTIONS / path / "results.csv"))
     assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in PAGE.read_text()
