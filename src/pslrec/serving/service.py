@@ -1,6 +1,8 @@
 """Answers requests from the model of the moment, and exchanges it for another while they go on."""
 
 import asyncio
+import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +17,13 @@ from pslrec.serving.schemas import HistoryRequest, RecommendRequest
 from pslrec.serving.served import ListJob, Ranked, ServedModel
 
 Result = TypeVar("Result")
+
+
+def _give_back_memory() -> None:
+    """Let the C library return what the old model and its requests left scattered, where it can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 class Service:
@@ -53,6 +62,7 @@ class Service:
         self._is_loading = True
         try:
             self.model = await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
+            self._loader.submit(_give_back_memory)
         except PslrecError as error:
             raise Refusal(409, f"the old model stays, for the new one can not be read: {error}") from error
         finally:
