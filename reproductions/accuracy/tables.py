@@ -42,6 +42,7 @@ WIDE = {
 }
 # With more dimensions fewer cells, as they cost more: those around the best of fewer dimensions.
 NARROW = {START: ("spectral:2.5", "spectral:3"), TEMPERATURES: (1 / 16, 1 / 12, 1 / 10), RATES: (0.001,)}
+UNTRAINED = "spectral:3"
 Grid = dict[str, tuple[Any, ...]]
 GRIDS: dict[tuple[str, int], Grid] = {
     **{(dataset, 64): WIDE for dataset in DATASETS},
@@ -111,13 +112,13 @@ def _searches(name: str, path: Path, dimension: int, runs: Path) -> Iterator[Sea
 def _untrained(name: str, path: Path, dimension: int) -> dict[str, Any]:
     """What the start is worth without any training."""
     dataset, generator = paper_validation(read_published(path)), torch.Generator().manual_seed(0)
-    scorer = EmbeddingScorer(*initial_tables("spectral", dataset.train, dimension=dimension, generator=generator))
+    scorer = EmbeddingScorer(*initial_tables(UNTRAINED, dataset.train, dimension=dimension, generator=generator))
     test = _judge(scorer, dataset, "test")
     return {
         "dataset": name,
-        "model": "spectral start, untrained",
+        "model": "start, untrained",
         "dimension": dimension,
-        "settings": "",
+        "settings": json.dumps({START: UNTRAINED}),
         "validation_ndcg20": round(_judge(scorer, dataset, "validation")["ndcg@20"], 5),
         "test_recall20": round(test["recall@20"], 5),
         "test_ndcg20": round(test["ndcg@20"], 5),
