@@ -1,17 +1,19 @@
-"""Starting from the model of an earlier run: who was there keeps its row, who is new starts near its neighbours."""
+"""Starting from the model of an earlier run: who was there keeps its row, who is new starts where its neighbours say."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
+from pslrec.evaluation.task import RowLists
 from pslrec.inference import read_run
+from pslrec.inference.starting_rows import StartingRows
 
 logger = logging.getLogger(__name__)
 
@@ -20,8 +22,8 @@ logger = logging.getLogger(__name__)
 def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """Give the tables of a backbone the rows that its users and items had at the end of an earlier run.
 
-    Users and items are known again by their external ids. One that is new starts in the middle of its known neighbours in the
-    training data, as long as an ordinary row; one without any keeps the row it has.
+    Users and items are known again by their external ids. One that is new starts where its known neighbours in the training
+    data say, see `StartingRows`, as long as an ordinary row; one without any keeps the row it has.
 
     Args:
         backbone: as it was built, of the kind and dimension of the earlier run.
@@ -39,22 +41,20 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
             f"a warm start needs the same backbone and dimension: the run in {path} has `{name}` with {tables[0].shape[1]}, "
             f"this one `{backbone.name}` with {backbone.dimension}"
         )
-    are_known_users = _take_over(backbone.user_table.data, train.user_vocabulary, tables[0], files.users)
-    are_known_items = _take_over(backbone.item_table.data, train.item_vocabulary, tables[1], files.items)
-    if not are_known_users.any() and not are_known_items.any():
+    user_rows = _old_rows(train.user_vocabulary, files.users)
+    item_rows = _old_rows(train.item_vocabulary, files.items)
+    if (user_rows < 0).all() and (item_rows < 0).all():
         raise ConfigError(f"no user and no item of the training data is in the run in {path}; start without it")
-    users, items = (torch.from_numpy(rows.astype(np.int64)) for rows in (train.users, train.items))
-    # Both from what was known, before either is filled up.
-    user_rows = _middles(backbone.item_table.data, are_known_items, items, users, len(are_known_users))
-    item_rows = _middles(backbone.user_table.data, are_known_users, users, items, len(are_known_items))
-    _fill(backbone.user_table.data, are_known_users, user_rows)
-    _fill(backbone.item_table.data, are_known_items, item_rows)
+    learnt = Interactions(files.train[0].numpy(), files.train[1].numpy(), files.users, files.items)
+    _begin(backbone.user_table.data, tables, learnt, (train.users, user_rows), (train.items, item_rows))
+    turned = Interactions(learnt.items, learnt.users, files.items, files.users)
+    _begin(backbone.item_table.data, tables[::-1], turned, (train.items, item_rows), (train.users, user_rows))
     logger.info(
         "warm start: %d of %d users and %d of %d items are known",
-        int(are_known_users.sum()),
-        len(are_known_users),
-        int(are_known_items.sum()),
-        len(are_known_items),
+        int((user_rows >= 0).sum()),
+        len(user_rows),
+        int((item_rows >= 0).sum()),
+        len(item_rows),
     )
 
 
@@ -86,21 +86,32 @@ def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
     return np.array([-1 if row is None else row for row in rows], dtype=np.int64)
 
 
-def _take_over(table: Tensor, vocabulary: Vocabulary, old_table: Tensor, old_vocabulary: Vocabulary) -> Tensor:
-    found = _old_rows(vocabulary, old_vocabulary)
-    is_known = torch.from_numpy(found >= 0)
-    table[is_known] = old_table[torch.from_numpy(found[found >= 0])]
-    return is_known
+def _begin(
+    table: Tensor,
+    old_tables: Sequence[Tensor],
+    learnt: Interactions,
+    owners: tuple[np.ndarray, np.ndarray],
+    neighbours: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Fill one table: rows that are known, and those of the new that have known neighbours.
 
-
-def _middles(table: Tensor, are_known: Tensor, neighbours: Tensor, owners: Tensor, n_owners: int) -> Tensor:
-    counts = are_known[neighbours]
-    sums = torch.zeros((n_owners, table.shape[1]))
-    sums.index_add_(0, owners[counts], functional.normalize(table, dim=1)[neighbours[counts]])
-    return functional.normalize(sums, dim=1)
-
-
-def _fill(table: Tensor, are_known: Tensor, middles: Tensor) -> None:
-    length = table[are_known].norm(dim=1).mean() if are_known.any() else table.norm(dim=1).mean()
-    are_filled = ~are_known & (middles.norm(dim=1) > 0)
-    table[are_filled] = middles[are_filled] * length
+    Args:
+        table: to fill.
+        old_tables: of the earlier run, first that of the same side.
+        learnt: the earlier training pairs, the same side first.
+        owners: of every training pair the row in `table`, and for every such row the one of the earlier run or -1.
+        neighbours: the same of the other side.
+    """
+    old_rows = torch.from_numpy(owners[1])
+    is_known = old_rows >= 0
+    table[is_known] = old_tables[0][old_rows[is_known]]
+    counts = (owners[1][owners[0]] < 0) & (neighbours[1][neighbours[0]] >= 0)
+    if not counts.any():
+        return
+    new, places = np.unique(owners[0][counts], return_inverse=True)
+    n_old = len(old_tables[1])
+    pairs = np.unique(places.astype(np.int64) * n_old + neighbours[1][neighbours[0][counts]])
+    offsets = np.searchsorted(pairs, np.arange(len(new) + 1) * n_old)
+    started = StartingRows(old_tables[1], old_tables[0], RowLists.of(learnt))
+    found = started.directions(RowLists(offsets, (pairs % n_old).astype(np.int32)))
+    table[torch.from_numpy(new.astype(np.int64))] = found * old_tables[0].norm(dim=1).mean()

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.optim import Adam
 
 from pslrec.backbones import Backbone, NewUsers, Representations
@@ -17,6 +17,7 @@ from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import ConfigError
 from pslrec.evaluation.task import RowLists
 from pslrec.inference.ranking import selected_lists
+from pslrec.inference.starting_rows import StartingRows, sums
 from pslrec.kernels.sampled import sampled_scores
 from pslrec.losses import Loss
 from pslrec.losses.base import Setup
@@ -54,12 +55,14 @@ class FrozenModel:
     Args:
         backbone: with its trained tables.
         items: representations of all items.
+        train: what it was trained on.
         make_loss: builds the loss anew: what it learns on the way belongs to the users it is built for.
         penalty: weight decay times the number of training pairs: what the length of a row costs beside its loss.
     """
 
     backbone: Backbone
     items: Tensor
+    train: Interactions
     make_loss: Callable[[], Loss]
     penalty: float = 0.0
 
@@ -96,11 +99,17 @@ class FoldIn:
         return found
 
     def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
-        backbone = _NewUserBackbone(self._fixed(histories), self._start(histories), self._items, self._rule.share)
+        # Where a row counts for nothing, there is nothing to start with.
+        rows = (
+            self._start(histories)
+            if self._rule.share > 0
+            else torch.zeros((len(histories.lengths), self._items.shape[1]))
+        )
+        backbone = _NewUserBackbone(self._fixed(histories), rows, self._items, self._rule.share)
         if trains:
             self._train(backbone, histories)
-        rows = backbone().users.detach()
-        users, _, scale = scored_tables(Representations(rows, rows[:0]), self._similarity)
+        found = backbone().users.detach()
+        users, _, scale = scored_tables(Representations(found, found[:0]), self._similarity)
         return users * scale
 
     def _fixed(self, histories: RowLists) -> Tensor:
@@ -108,11 +117,15 @@ class FoldIn:
         if messages is None:
             return torch.zeros((len(histories.lengths), self._items.shape[1]))
         roots = torch.from_numpy(np.sqrt(histories.lengths)).float().unsqueeze(1)
-        return _sums(messages.detach(), histories) / roots
+        return sums(messages.detach(), histories) / roots
 
     def _start(self, histories: RowLists) -> Tensor:
-        table = functional.normalize(self._frozen.backbone.item_table.detach(), dim=1)
-        return functional.normalize(_sums(table, histories), dim=1) * self._row_length
+        return self._starting_rows.directions(histories) * self._row_length
+
+    @cached_property
+    def _starting_rows(self) -> StartingRows:
+        backbone = self._frozen.backbone
+        return StartingRows(backbone.item_table.detach(), backbone.user_table.detach(), RowLists.of(self._frozen.train))
 
     def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
         loss, people = self._frozen.make_loss(), _as_interactions(histories, len(self._items))
@@ -193,11 +206,6 @@ def _batches(backbone: Backbone, loss: Loss, people: Interactions, n_steps: int)
     (block,) = UserBlocks(people, batch_pairs=len(people)).epoch(0)
     for _ in range(n_steps):
         yield exact, block
-
-
-def _sums(table: Tensor, histories: RowLists) -> Tensor:
-    items, offsets = torch.from_numpy(histories.items).long(), torch.from_numpy(histories.offsets)
-    return functional.embedding_bag(items, table, offsets, mode="sum", include_last_offset=True)
 
 
 def _as_interactions(histories: RowLists, n_items: int) -> Interactions:

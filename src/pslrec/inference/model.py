@@ -208,6 +208,7 @@ class TrainedModel:
         return FrozenModel(
             self._frozen_backbone(),
             self._files.tables["items"],
+            self._train,
             self._make_loss,
             penalty=float(decay) * len(self._train) if isinstance(decay, int | float) else 0.0,
         )

@@ -124,6 +124,19 @@ def test_a_warm_start_keeps_known_rows_by_external_id(dataset: Dataset, tmp_path
             torch.testing.assert_close(result.model["users"][row], old_table[before], rtol=1e-4, atol=1e-4)
 
 
+def test_new_users_of_a_warm_start_have_rows_that_recommend_at_once(tmp_path: Path) -> None:
+    """After a spectral start users lie elsewhere than in the middle of their items, and so must the new ones."""
+    settings = {"backbone.initialization": "spectral", "training.learning_rate": 1e-3, "training.epochs": 2}
+    log = planted_tastes(400, 120, model=TasteModel(n_topics=4), seed=5).interactions
+    today = carve_validation(split_by_name(log, "iid"), "fraction")
+    frame = today.train.select(today.train.users >= 80).to_frame()
+    run(configured(**settings), data=Interactions.from_ids(frame["user"], frame["item"]), out=tmp_path / "old")
+    warm = {"training.warm_start": str(tmp_path / "old"), "training.learning_rate": 1e-12}
+    results = [run(configured(**{**settings, **changes}), data=today).test for changes in (warm, {})]
+    of_new = [result.per_user["ndcg@20"][result.users < 80].mean() for result in results]
+    assert of_new[0] > 0.9 * of_new[1] > 0
+
+
 def _log_until(log: Interactions, share: float) -> Interactions:
     assert log.timestamps is not None
     frame = log.to_frame().sort("timestamp").head(int(share * len(log)))
