@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from _records import append, publish, read, table
 
-from pslrec.config import RunConfig
+from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, load
 from pslrec.data.splits.by_name import carve_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
@@ -36,15 +36,21 @@ from pslrec.losses import LOSSES
 SHARE, AT_LEAST = 0.1, 1000
 # The number of steps and their length are chosen by the people of one draw; those of another, without the first, are judged.
 CHOSEN_BY, SEED = 0, 1
-EXACT = {"sampling.negatives": "catalog", "backbone.initialization": "spectral", "training.learning_rate": 0.03}
-SETTINGS = {
-    "psl-relu": {**EXACT, "loss.temperature": 1 / 7, "training.epochs": 10},
-    "sl": {**EXACT, "loss.temperature": 0.1, "training.epochs": 10},
-    "bpr": {"sampling.negatives": "catalog", "training.learning_rate": 0.01, "training.epochs": 10},
+# MF by the preset, SL with its temperature. Graphs by a start of their own; their steps cost as much for few pairs as for many.
+GRAPH = {"sampling.negatives": "catalog", "sampling.batch_pairs": 4096, "training.epochs": 10}
+BPR = {"sampling.negatives": "catalog", "training.epochs": 10, "training.learning_rate": 0.01}
+SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("mf", "psl-relu"): preset_settings("fast"),
+    ("mf", "sl"): {
+        **preset_settings("fast", loss="sl"),
+        "loss.temperature": preset_settings("fast")["loss.temperature"],
+    },
+    ("mf", "bpr"): BPR,
+    ("lightgcn", "psl-relu"): {**GRAPH, "loss.temperature": 1 / 7, "training.learning_rate": 0.1},
+    ("lightgcn", "sl"): {**GRAPH, "loss.temperature": 0.1, "training.learning_rate": 0.1},
+    ("lightgcn", "bpr"): {**GRAPH, **BPR},
 }
-# A step through the graph costs as much for few pairs as for many.
-BACKBONES = {"mf": {}, "lightgcn": {"sampling.batch_pairs": 4096}}
-# Made wider once, by 3 steps and a turn of 2, as the first choice lay at the edge.
+BACKBONES, LOSS_NAMES = ("mf", "lightgcn"), ("psl-relu", "sl", "bpr")
 STEPS, TURNS = (3, 5, 10, 20), (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # Steps are what an answer costs: the fewest are taken that reach this share of the best.
 CLOSE = 0.99
@@ -78,9 +84,8 @@ def quality(
 
 def configured(backbone: str, loss: str, epochs: int | None = None) -> RunConfig:
     """Settings of a training, in which nothing is left to choose."""
-    settings = {"data.validation": "none", "loss.name": loss, "backbone.name": backbone}
-    settings |= SETTINGS[loss] | BACKBONES[backbone] | ({} if epochs is None else {"training.epochs": epochs})
-    return RunConfig.from_settings(settings)
+    settings = SETTINGS[backbone, loss] | {"data.validation": "none", "loss.name": loss, "backbone.name": backbone}
+    return RunConfig.from_settings(settings | ({} if epochs is None else {"training.epochs": epochs}))
 
 
 def measure(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None) -> dict[str, object]:
@@ -188,11 +193,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
     parser.add_argument("--choose", action="store_true", help="try all plans on validation items, and tell the best")
     parser.add_argument("--backbone", choices=BACKBONES, action="append", help="all if not given")
-    parser.add_argument("--loss", choices=SETTINGS, action="append", help="all if not given")
+    parser.add_argument("--loss", choices=LOSS_NAMES, action="append", help="all if not given")
     arguments = parser.parse_args()
     dataset = load(arguments.data)
     for backbone in arguments.backbone or BACKBONES:
-        for loss in arguments.loss or SETTINGS:
+        for loss in arguments.loss or LOSS_NAMES:
             rows = try_plans(dataset, backbone, loss) if arguments.choose else [measure(dataset, backbone, loss)]
             for row in rows:
                 append(arguments.out, row)

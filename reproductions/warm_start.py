@@ -26,12 +26,19 @@ from pslrec.data.splits import split_by_name
 from pslrec.experiment import run
 
 KEPT = 0.9
+PRESET = preset_settings("fast")
+RANDOM = {
+    "backbone.initialization": "normal",
+    "loss.temperature": 1 / 8,
+    "training.learning_rate": 0.03,
+    "training.epochs": 30,
+}
+# The preset, whose spectral start is good at once, and training from a random start.
+KINDS = {"preset": PRESET, "random": {**PRESET, **RANDOM}}
 # The learning rate falls over the epochs there are, so each number of them is a training of its own.
-LENGTHS = (1, 2, 3, 5, 10)
-# The last is the preset as it is, whose longest training is what the others are to reach, but for a hundredth.
-STARTS = ("warm", "normal", "spectral")
-# The preset's steps suit rows that rank already; from a random start they would lead nowhere.
-RATE_OF_NORMAL = 0.03
+LENGTHS = (1, 2, 3, 5, 10, 20, 30)
+STARTS = ("warm", "cold")
+# A cold start for as many epochs as it has is what the others are to reach, but for a hundredth.
 NEAR = 0.99
 SEEDS = (2024, 2025, 2026)
 
@@ -78,10 +85,9 @@ def arrivals(log: Interactions, *, seed: int) -> np.ndarray:
     return both + generator.random(len(log)) * (1 - both)
 
 
-def measure(log: Interactions, name: str, seed: int, **settings: Any) -> Iterator[dict[str, Any]]:
-    """Train the earlier model, then from every start for every number of epochs, each judged by its last one."""
+def measure(log: Interactions, name: str, seed: int, **changes: Any) -> Iterator[dict[str, Any]]:
+    """Train the earlier model, then from both starts for every number of epochs, each judged by its last one."""
     days = days_of(log)
-    preset = {**preset_settings("fast"), "training.seed": seed, **settings}
     facts = {
         "data": name,
         "times": "real" if days.are_times_real else "made up",
@@ -89,23 +95,26 @@ def measure(log: Interactions, name: str, seed: int, **settings: Any) -> Iterato
         "earlier_pairs": len(days.earlier),
         "new_users": len(np.unique(days.today.train.users)) - days.earlier.n_users,
         "new_items": len(np.unique(days.today.train.items)) - days.earlier.n_items,
-        "temperature": preset["loss.temperature"],
-        "learning_rate": preset["training.learning_rate"],
         "seed": seed,
     }
-    with tempfile.TemporaryDirectory() as directory:
-        earlier = Path(directory) / "earlier"
-        run(RunConfig.from_settings(preset), data=days.earlier, out=earlier)
-        for start in STARTS:
-            begun: dict[str, Any] = (
-                {"training.warm_start": str(earlier)} if start == "warm" else {"backbone.initialization": start}
-            )
-            begun |= {"training.learning_rate": RATE_OF_NORMAL} if start == "normal" else {}
-            for epochs in LENGTHS:
-                length = {"training.epochs": epochs, "training.validate_every": epochs}
-                config = RunConfig.from_settings({**preset, **begun, **length})
-                value = run(config, data=days.today).metrics["validation"]["ndcg@20"]
-                yield {**facts, "start": start, "epochs": epochs, "validation_ndcg20": round(value, 5)}
+    for kind, common in KINDS.items():
+        settings = {**common, "training.seed": seed, **changes}
+        with tempfile.TemporaryDirectory() as directory:
+            earlier = Path(directory) / "earlier"
+            run(RunConfig.from_settings(settings), data=days.earlier, out=earlier)
+            for start in STARTS:
+                begun = {"training.warm_start": str(earlier)} if start == "warm" else {}
+                for epochs in (length for length in LENGTHS if length <= settings["training.epochs"]):
+                    length = {"training.epochs": epochs, "training.validate_every": epochs}
+                    found = run(RunConfig.from_settings({**settings, **begun, **length}), data=days.today)
+                    value = found.metrics["validation"]["ndcg@20"]
+                    yield {
+                        **facts,
+                        "kind": kind,
+                        "start": start,
+                        "epochs": epochs,
+                        "validation_ndcg20": round(value, 5),
+                    }
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -114,26 +123,33 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _of_one(rows: Sequence[Mapping[str, Any]]) -> str:
-    values: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for row in rows:
-        values[row["start"], int(row["epochs"])].append(float(row["validation_ndcg20"]))
-    means = {key: mean(found) for key, found in values.items()}
-    lengths = sorted({epochs for _, epochs in means})
-    wanted = NEAR * means[STARTS[-1], lengths[-1]]
-    enough = [next((n for n in lengths if means[start, n] >= wanted), f"over {lengths[-1]}") for start in STARTS]
     first, n_seeds = rows[0], len(_distinct(rows, "seed"))
     return (
         f"{first['data']}, times {first['times']}: {int(first['pairs']):,} training pairs, {int(first['earlier_pairs']):,} of "
         f"them in the earlier log, {int(first['new_users']):,} users and {int(first['new_items']):,} items new; "
-        f"{n_seeds} seed{'s' if n_seeds > 1 else ''}.\n\n"
-        + table(
-            {"epochs": "---:", **{f"{start} start": "---:" for start in STARTS}},
-            [
-                *((epochs, *(f"{means[start, epochs]:.4f}" for start in STARTS)) for epochs in lengths),
-                (f"enough for {wanted:.4f}", *enough),
-            ],
-        )
+        f"{n_seeds} seed{'s' if n_seeds > 1 else ''}.\n\n{_table(rows)}"
     )
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    values: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for row in rows:
+        values[row["kind"], row["start"], int(row["epochs"])].append(float(row["validation_ndcg20"]))
+    means = {key: mean(found) for key, found in values.items()}
+    columns = [(kind, start) for kind in _distinct(rows, "kind") for start in STARTS]
+    lines = [
+        (epochs, *(f"{means[*column, epochs]:.4f}" if (*column, epochs) in means else "" for column in columns))
+        for epochs in sorted({key[-1] for key in means})
+    ]
+    enough = [_enough(means, *column) for column in columns]
+    headings = {"epochs": "---:", **{f"{kind}, {start}": "---:" for kind, start in columns}}
+    return table(headings, [*lines, ("enough", *enough)])
+
+
+def _enough(means: Mapping[tuple[str, str, int], float], kind: str, start: str) -> int | str:
+    lengths = sorted(epochs for of, at, epochs in means if (of, at) == (kind, start))
+    wanted = NEAR * means[kind, "cold", lengths[-1]]
+    return next((epochs for epochs in lengths if means[kind, start, epochs] >= wanted), f"over {lengths[-1]}")
 
 
 def _distinct(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:

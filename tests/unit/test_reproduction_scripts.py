@@ -128,27 +128,27 @@ def test_made_up_times_let_users_and_items_arrive(scripts: dict[str, ModuleType]
     assert set(log.users[late]) - set(log.users[~late]) or set(log.items[late]) - set(log.items[~late])
 
 
-def test_every_start_is_trained_for_every_number_of_epochs(scripts: dict[str, ModuleType], log: Interactions) -> None:
+def test_both_starts_are_trained_for_every_number_of_epochs(scripts: dict[str, ModuleType], log: Interactions) -> None:
     warm_start = scripts["warm_start"]
-    warm_start.LENGTHS = (1, 2)
     rows = list(warm_start.measure(log, "tastes", 1, **{"training.epochs": 2, "backbone.dimension": 8}))
-    starts = ("warm", "normal", "spectral")
-    assert [(row["start"], row["epochs"]) for row in rows] == [(start, n) for start in starts for n in (1, 2)]
+    cells = [(kind, start, n) for kind in ("preset", "random") for start in ("warm", "cold") for n in (1, 2)]
+    assert [(row["kind"], row["start"], row["epochs"]) for row in rows] == cells
     assert all(row["times"] == "real" and 0 < row["validation_ndcg20"] < 1 for row in rows)
 
 
 def test_the_first_number_of_epochs_that_is_enough_is_named(scripts: dict[str, ModuleType]) -> None:
-    values = {"warm": (0.199, 0.21), "normal": (0.1, 0.15), "spectral": (0.19, 0.2)}
+    values = {("preset", "warm"): (0.199, 0.21), ("preset", "cold"): (0.19, 0.2), ("random", "warm"): (0.1, 0.15)}
+    values["random", "cold"] = (0.1, 0.2)
     facts = {"data": "d", "times": "real", "pairs": 9, "earlier_pairs": 8, "new_users": 1, "new_items": 0}
     rows = [
-        {**facts, "seed": seed, "start": start, "epochs": epochs, "validation_ndcg20": value}
+        {**facts, "seed": seed, "kind": kind, "start": start, "epochs": epochs, "validation_ndcg20": value}
         for seed in (1, 2)
-        for start, found in values.items()
+        for (kind, start), found in values.items()
         for epochs, value in zip((1, 30), found, strict=True)
     ]
     shown = scripts["warm_start"].markdown(rows)
     assert "1 users and 0 items new; 2 seeds." in shown
-    assert shown.splitlines()[-1] == "| enough for 0.1980 | 1 | over 30 | 30 |"
+    assert shown.splitlines()[-1] == "| enough | 1 | 30 | over 30 | 30 |"
 
 
 @pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in"), ("refit", "refit"), ("warm_start", "warm-start")])
