@@ -45,7 +45,7 @@ class StepPlan:
 
 # By the similarity of the loss: among inner products long steps make rows longer, and longer rows fit the history and nothing
 # else. Chosen on validation items of people held out: `reproductions/fold_in.py --choose`.
-PLANS = {"half-cosine": StepPlan(5, 1.0), "inner-product": StepPlan(3, 0.1)}
+PLANS = {"half-cosine": StepPlan(3, 0.1), "inner-product": StepPlan(3, 0.05)}
 
 
 @dataclass(frozen=True, eq=False)
