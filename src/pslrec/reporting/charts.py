@@ -5,6 +5,7 @@ dashed, so that neither colour nor a screen is needed to read a chart.
 """
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ LEFT, RIGHT, TOP, BOTTOM = 50.0, 388.0, 26.0, 208.0
 # What a chart shows at most of a series, and its table of all of them, to keep the page small.
 MOST_POINTS, MOST_CELLS = 200, 4000
 MOST_MARKS = 30
+# Of a name in one line; on a phone letters are larger.
+MOST_LETTERS = 50
 DIGITS = ".4g"
 
 
@@ -153,23 +156,27 @@ def bar_chart(
     """
     data = Table(title, ["", axis.label], [[words(name), number(value, pattern)] for name, value in bars])
     shown = [(name, value) for name, value in bars if math.isfinite(value)]
-    step, top = 30.0, 8.0
-    bottom = top + step * len(shown)
-    size = (WIDTH, bottom + 42.0)
     if not shown:
-        return Chart(title, description, None, size, [], data)
+        return Chart(title, description, None, (WIDTH, HEIGHT), [], data)
+    top = 8.0
+    lines = [textwrap.wrap(name, MOST_LETTERS) or [""] for name, _ in shown]
+    heights = [14.0 * len(parts) + 16.0 for parts in lines]
+    bottom = top + sum(heights)
     across = scale_for([value for _, value in shown], replace(axis, from_zero=True), (46.0, RIGHT - 40.0))
     parts = [_vertical_grid(across, top, bottom, axis)]
-    for place, (name, value) in enumerate(shown):
-        y = top + step * place
+    foot = top
+    for (name, value), named, height in zip(shown, lines, heights, strict=True):
+        parts += [
+            element("text", line, x=6.0, y=foot + 11 + 14 * place, class_="name") for place, line in enumerate(named)
+        ]
+        foot += height
         left, right = sorted((across(0.0), across(value)))
-        parts.append(element("text", name, x=6.0, y=y + 11, class_="name"))
         tip = element("title", f"{name}: {value:{pattern}}")
-        bar = element("rect", tip, x=left, y=y + 16, width=max(right - left, 0.8), height=8, class_="bar")
+        bar = element("rect", tip, x=left, y=foot - 14, width=max(right - left, 0.8), height=8, class_="bar")
         parts.append(element("g", bar, class_="s0" if value >= 0 else "s1"))
         end, side = (right + 5, "value") if value >= 0 else (left - 5, "value end")
-        parts.append(element("text", f"{value:{pattern}}", x=end, y=y + 23.5, class_=side))
-    return Chart(title, description, group(parts), size, [], data)
+        parts.append(element("text", f"{value:{pattern}}", x=end, y=foot - 6.5, class_=side))
+    return Chart(title, description, group(parts), (WIDTH, bottom + 42.0), [], data)
 
 
 def _frame(across: Scale, up: Scale, x: Axis, y: Axis) -> Markup:

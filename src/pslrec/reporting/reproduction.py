@@ -55,6 +55,8 @@ TABLE_TITLES = {
 MOST_ROWS = 300
 # One longer than this is folded up.
 LONG = 15
+# A chart of more differences is left out; there are curves where there are so many.
+MOST_BARS = 40
 
 
 def reproduction_report(results_directory: Path, out: Path, *, title: str = "Reproduction") -> Path:
@@ -148,22 +150,25 @@ def _table_blocks(results: Sequence[Result]) -> list[Block]:
     ]
     caption = "Ours (mean over seeds ± standard deviation), published, and the relative difference"
     table = Table(caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside noise"], rows)
-    bars = [
-        (_cell_name(result, columns), 100 * d) for result in results if (d := result.difference("ndcg20")) is not None
-    ]
-    blocks: list[Block] = [table, *_improvement_blocks(results)]
-    if 0 < len(bars) <= 40:
-        says = "Relative difference of our mean to the published NDCG@20, in percent."
-        blocks.append(
-            Charts(
-                [bar_chart("Ours against published, NDCG@20", says, bars, axis=Axis("difference in %"), pattern="+.1f")]
-            )
+    charts = _difference_charts(results, [name for name in columns if name not in NAMED[:2]])
+    return [table, *_improvement_blocks(results), *([Charts(charts)] if charts else [])]
+
+
+def _difference_charts(results: Sequence[Result], columns: Sequence[str]) -> list[Chart]:
+    bars: dict[str, list[tuple[str, float]]] = {}
+    for result in results:
+        difference = result.difference("ndcg20")
+        if difference is not None:
+            name = " · ".join(result.key[column] for column in columns if result.key[column])
+            bars.setdefault(f"{result.key['backbone']} on {result.key['dataset']}", []).append((name, 100 * difference))
+    says = "Relative difference of our mean to the published NDCG@20, in percent."
+    return [
+        bar_chart(
+            f"{place}: ours against published", says, found, axis=Axis("difference of NDCG@20 in %"), pattern="+.1f"
         )
-    return blocks
-
-
-def _cell_name(result: Result, columns: Sequence[str]) -> str:
-    return " · ".join(result.key[name] for name in columns if result.key[name])
+        for place, found in bars.items()
+        if len(found) <= MOST_BARS
+    ]
 
 
 def _result_cells(result: Result) -> list[Cell]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pslrec.reporting.axes import Axis, nice_ticks, scale_for, tick_labels
-from pslrec.reporting.charts import MOST_POINTS, Area, Series, bar_chart, histogram, line_chart
+from pslrec.reporting.charts import MOST_LETTERS, MOST_POINTS, Area, Series, bar_chart, histogram, line_chart
 from pslrec.reporting.document import Chart
 
 X, Y = Axis("epoch", is_whole=True), Axis("loss")
@@ -109,3 +109,14 @@ def test_bars_of_negative_values_lie_left_of_zero():
     up, down = (bar for bar in drawing(chart).iter("rect"))
     assert float(str(down.get("x"))) < float(str(up.get("x")))
     assert float(str(down.get("x"))) + float(str(down.get("width"))) == pytest.approx(float(str(up.get("x"))), abs=0.1)
+
+
+def test_a_long_name_of_a_bar_takes_several_lines():
+    long = "SL · noise, removed, hidden at test · 0.05 · catalogue · paper · and one more word"
+    chart = bar_chart("t", "d", [(long, 1.0), ("short", 2.0)], axis=Axis("difference"))
+    named = [text for text in drawing(chart).iter("text") if text.get("class") == "name"]
+    assert " ".join(str(text.text) for text in named) == f"{long} short"
+    assert max(len(str(text.text)) for text in named) <= MOST_LETTERS
+    first, second = (float(str(bar.get("y"))) for bar in drawing(chart).iter("rect"))
+    heights = [float(str(text.get("y"))) for text in named]
+    assert heights[0] < heights[1] < first < heights[2] < second
