@@ -16,8 +16,9 @@ from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.inference.fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
-PAGE = REPRODUCTIONS.parent / "docs" / "new-users.md"
-SCRIPTS = ("_records", "fold_in", "refit", "warm_start")
+PAGES = REPRODUCTIONS.parent / "docs"
+PAGE = PAGES / "new-users.md"
+SCRIPTS = ("_records", "epochs", "fold_in", "refit", "warm_start")
 
 
 @pytest.fixture
@@ -151,7 +152,23 @@ def test_the_first_number_of_epochs_that_is_enough_is_named(scripts: dict[str, M
     assert shown.splitlines()[-1] == "| enough | 1 | 30 | over 30 | 30 |"
 
 
-@pytest.mark.parametrize(("name", "path"), [("fold_in", "fold-in"), ("refit", "refit"), ("warm_start", "warm-start")])
-def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "path", "page"),
+    [
+        ("epochs", "epochs", "training.md"),
+        ("fold_in", "fold-in", "new-users.md"),
+        ("refit", "refit", "new-users.md"),
+        ("warm_start", "warm-start", "new-users.md"),
+    ],
+)
+def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str, page: str) -> None:
     shown = scripts[name].markdown(scripts["_records"].read(REPRODUCTIONS / path / "results.csv"))
-    assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in PAGE.read_text()
+    assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in (PAGES / page).read_text()
+
+
+def test_few_steps_an_epoch_give_more_epochs(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
+    row = scripts["epochs"].measure(dataset, "fast", **{"sampling.batch_pairs": 16, "backbone.dimension": 4})
+    assert row["epochs"] == max(10, -(-1600 // row["steps"])) > 10
+    assert 0 < row["after_10"] < 1
+    assert 0 < row["after_all"] < 1
+    assert row["after_10"] != row["after_all"]

@@ -11,7 +11,7 @@ _COMMON: dict[str, Any] = {
     "sampling.negatives": "auto",
     "training.learning_rate": 0.001,
     "training.schedule": "cosine",
-    "training.epochs": 10,
+    "training.epochs": "auto",
     "training.validate_every": 1,
 }
 # Chosen on validation data of Amazon-Electronic; reproductions/accuracy tells how, and what they reach.

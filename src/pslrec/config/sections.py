@@ -1,5 +1,6 @@
 """The sections of a configuration: what can be set, in which bounds, and what it means."""
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,9 @@ SHIFTED_SPLITS = ("popularity", "temporal")
 # Up to so many items, training on all of them is the default; beyond, blocks share a part of them.
 LARGEST_CATALOG = 100_000
 SHARED_BEYOND = 8192
+
+# Epochs of "auto": where an epoch has few steps, ten of them would end a gentle training before it got anywhere.
+AUTO_EPOCHS, AUTO_STEPS = 10, 1600
 
 
 class Section(BaseModel):
@@ -117,6 +121,12 @@ class SamplingSection(Section):
         return int(str(self.negatives).removeprefix("shared:")) if is_shared else None
 
 
+def _checked_epochs(value: object) -> object:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise PydanticCustomError("epochs", "Input should be a number above 0, or 'auto'")
+
+
 class TrainingSection(Section):
     """The loop and its optimiser."""
 
@@ -125,7 +135,9 @@ class TrainingSection(Section):
         "constant", description="how the learning rate falls over the epochs"
     )
     weight_decay: float = Field(0.0, ge=0, description="coupled into the gradient, for every row at every step")
-    epochs: int = Field(200, ge=1, description="passes over the training pairs")
+    epochs: Annotated[int | Literal["auto"], BeforeValidator(_checked_epochs)] = Field(
+        200, description='passes over the training pairs, or "auto" for 10, or more until there are 1,600 steps'
+    )
     validate_every: int = Field(5, ge=1, description="epochs between two looks at the validation part")
     patience: int = Field(0, ge=0, description="looks without a better one before stopping early; 0 never stops early")
     checkpoint_seconds: float = Field(30.0, ge=0, description="time between two checkpoints")
@@ -133,9 +145,19 @@ class TrainingSection(Section):
     refit: bool = Field(False, description="train again on training and validation data, for as many epochs as chosen")
     warm_start: str | None = Field(None, description="directory of a finished run whose users and items to start from")
 
-    def trainer_options(self) -> TrainingOptions:
-        """As the trainer takes them."""
-        return TrainingOptions(**self.model_dump(exclude={"refit", "warm_start"}))
+    def trainer_options(self, steps_per_epoch: int) -> TrainingOptions:
+        """As the trainer takes them.
+
+        Args:
+            steps_per_epoch: of the batches.
+
+        >>> [TrainingSection(epochs="auto").trainer_options(steps).epochs for steps in (32, 160, 700)]
+        [50, 10, 10]
+        """
+        settings = self.model_dump(exclude={"refit", "warm_start"})
+        if self.epochs == "auto":
+            settings["epochs"] = max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch))
+        return TrainingOptions(**settings)
 
 
 def _as_tuple(value: object) -> object:

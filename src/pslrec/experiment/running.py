@@ -105,11 +105,12 @@ def refit(
     logger.info("training again on training and validation data, %d epochs", chosen.best_epoch)
     config = RunConfig.from_settings({"training.epochs": chosen.best_epoch, "training.patience": 0}, base=config)
     backbone, loss = build_model(config, whole.train)
+    batches = build_batches(config, whole)
     Trainer(
         backbone,
         loss,
-        build_batches(config, whole),
-        options=config.training.trainer_options(),
+        batches,
+        options=config.training.trainer_options(len(batches)),
         store=store,
         listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
     ).fit()
@@ -161,7 +162,7 @@ def build_trainer(
         backbone,
         loss,
         batches,
-        options=config.training.trainer_options(),
+        options=config.training.trainer_options(len(batches)),
         store=store,
         validate=validation_of(config, data.dataset, backbone, loss),
         listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),

@@ -14,7 +14,7 @@ from pslrec.artifacts import DirectoryInUseError
 from pslrec.config import RunConfig, component_options
 from pslrec.errors import ConfigError
 from pslrec.evaluation import DEFAULT_METRICS
-from pslrec.experiment import judge_chosen, train_on_validation
+from pslrec.experiment import build_batches, judge_chosen, load_training_data, train_on_validation
 from pslrec.losses import LOSSES
 from pslrec.training.events import Event
 from pslrec.tuning.grid import Cell, Grid, default_grid, grid_cells
@@ -131,12 +131,17 @@ def _prepared(config: RunConfig, metric: str) -> RunConfig:
         )
     if config.training.refit:
         raise ConfigError("a search chooses on validation; leave out `training.refit`, and refit what it chose")
-    lengths = sorted({*config.evaluation.k, int(k)})
-    return RunConfig.from_settings({"evaluation.k": lengths}, base=config)
+    settings: dict[str, Any] = {"evaluation.k": sorted({*config.evaluation.k, int(k)})}
+    if config.training.epochs == "auto":
+        # Rounds are counted in epochs, so all cells get the same number.
+        resolved = config.resolved()
+        n_steps = len(build_batches(resolved, load_training_data(resolved)))
+        settings["training.epochs"] = config.training.trainer_options(n_steps).epochs
+    return RunConfig.from_settings(settings, base=config)
 
 
 def _rounds(cells: Sequence[Cell], config: RunConfig, *, halving: bool) -> list[Round]:
-    epochs = {cell.config.training.epochs for cell in cells}
+    epochs = {int(cell.config.training.epochs) for cell in cells}
     if not halving:
         return single_round(len(cells), max(epochs))
     if len(epochs) > 1:

@@ -14,7 +14,7 @@ from pslrec.config import RunConfig
 from pslrec.data.sealing import SealedInteractions
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.experiment import run
+from pslrec.experiment import build_batches, load_training_data, run
 from pslrec.training import TrainingInterrupted
 from pslrec.training.events import EpochFinished
 from pslrec.tuning import CellFinished, CellStarted, study, tune
@@ -139,6 +139,22 @@ def test_budget_that_ends_in_a_cell_pauses_it(config, tmp_path, monkeypatch):
     result = tune(config, GRID, out=tmp_path, budget_seconds=1.5, listener=listener)
     assert (result.cells[0].state, result.cells[0].epochs) == ("paused", 2)
     assert not result.is_complete
+
+
+def test_all_cells_of_a_search_have_the_number_of_epochs_that_auto_stands_for(config, tmp_path):
+    few = {"training.epochs": "auto", "sampling.batch_pairs": 8, "training.patience": 1}
+    config = RunConfig.from_settings(few, base=config)
+    steps = len(build_batches(config.resolved(), load_training_data(config.resolved())))
+    expected = max(10, -(-1600 // steps))
+    until = []
+    result = tune(
+        config,
+        GRID,
+        out=tmp_path,
+        listener=lambda event: until.append(event.until) if isinstance(event, CellStarted) else None,
+    )
+    assert {cell.cell.config.training.epochs for cell in result.cells} == {expected}
+    assert until == [expected] * len(result.cells)
 
 
 def test_halving_leaves_the_worse_cells_early_and_finishes_the_better(config, tmp_path):
