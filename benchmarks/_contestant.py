@@ -64,7 +64,7 @@ def train_pslrec(settings: dict[str, Any]) -> None:
         if isinstance(event, EpochFinished):
             clock.mark()
 
-    options = config.training.trainer_options()
+    options = config.training.trainer_options(len(batches))
     Trainer(backbone, loss, batches, options=options, store=MemoryStore(), listeners=(listen,)).fit()
 
 

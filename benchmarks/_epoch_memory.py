@@ -21,7 +21,7 @@ def measure(train: Interactions, name: str) -> dict[str, int]:
 
     def epoch() -> None:
         backbone, loss = build_model(config, train)
-        step = build_step(backbone, loss, batches, config.training.trainer_options())
+        step = build_step(backbone, loss, batches, config.training.trainer_options(len(batches)))
         for batch in batches.epoch(0):
             step.move(step.loss_of(batch, "model", torch.Generator), "model")
         stated.append(sum(memory_estimate(backbone, loss, batches).values()))

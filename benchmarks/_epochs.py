@@ -34,7 +34,7 @@ def epoch_seconds(train: Interactions, settings: dict[str, Any], *, rounds: int)
             started = time.perf_counter()
 
     config, batches = parts_of(train, {**settings, "training.epochs": 1 + rounds})
-    options = config.training.trainer_options()
+    options = config.training.trainer_options(len(batches))
     backbone, loss = build_model(config, train)
     trainer = Trainer(backbone, loss, batches, options=options, store=MemoryStore(), listeners=(listen,))
     started = time.perf_counter()

@@ -28,7 +28,7 @@ Step = Callable[[PairBatch], float]
 
 def fused_step(config: RunConfig, train: Any, batches: Any) -> Step:
     """The step that pslrec takes."""
-    step = build_step(*build_model(config, train), batches, config.training.trainer_options())
+    step = build_step(*build_model(config, train), batches, config.training.trainer_options(len(batches)))
 
     def take(batch: PairBatch) -> float:
         loss = step.loss_of(batch, "model", torch.Generator)

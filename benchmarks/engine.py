@@ -89,7 +89,7 @@ def _trainer(dataset: Dataset, loss: str, epochs: int, listener: Callable[[Event
     ).resolved()
     backbone, built = build_model(config, dataset.train)
     batches = build_batches(config, TrainingData(dataset, dataset.train, None))
-    options = config.training.trainer_options()
+    options = config.training.trainer_options(len(batches))
     return Trainer(backbone, built, batches, options=options, store=MemoryStore(), listeners=(listener,))
 
 

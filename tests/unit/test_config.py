@@ -226,6 +226,6 @@ def test_files_that_can_not_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_the_trainer_gets_what_was_set() -> None:
-    options = RunConfig.from_settings(OTHER_VALUES).training.trainer_options()
+    options = RunConfig.from_settings(OTHER_VALUES).training.trainer_options(100)
     for name in ("learning_rate", "weight_decay", "epochs", "validate_every", "patience", "seed"):
         assert getattr(options, name) == OTHER_VALUES[f"training.{name}"]
