@@ -1,5 +1,6 @@
 """Charts as files of their own: SVG always, PNG beside it where the extra `plots` is installed."""
 
+import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pslrec.reporting.document import Chart
 from pslrec.reporting.svg import element
 
 MARGIN, TITLE_HEIGHT, LEGEND_HEIGHT = 12.0, 24.0, 18.0
+HEADING_LINE, MOST_LETTERS = 17.0, 50
 LETTER_WIDTH, SWATCH_WIDTH = 6.3, 48.0
 PNG_SCALE = 2.0
 # As in reports on a light ground; readers of SVG files know no variables, so every colour is written out.
@@ -60,15 +62,20 @@ def write_chart(chart: Chart, path: Path) -> list[Path]:
 def standalone_svg(chart: Chart) -> str:
     """The chart with its title, legend and colours in one SVG document."""
     width = chart.size[0] + 2 * MARGIN
-    legend, legend_height = _legend(chart, width)
-    top = MARGIN + TITLE_HEIGHT + legend_height
+    heading = textwrap.wrap(chart.title, MOST_LETTERS)
+    under_heading = MARGIN + TITLE_HEIGHT + HEADING_LINE * (len(heading) - 1)
+    legend, legend_height = _legend(chart, width, under_heading)
+    top = under_heading + legend_height
     height = top + chart.size[1] + MARGIN / 2
     parts = [
         element("title", chart.title),
         element("desc", chart.description),
         Markup("<style>{}</style>").format(Markup(_style())),
         element("rect", x=0, y=0, width=width, height=height, fill="#ffffff"),
-        element("text", chart.title, x=MARGIN, y=MARGIN + 12, class_="heading"),
+        *(
+            element("text", line, x=MARGIN, y=MARGIN + 12 + HEADING_LINE * place, class_="heading")
+            for place, line in enumerate(heading)
+        ),
         legend,
         element("g", chart.body or Markup(""), transform=f"translate({MARGIN:g} {top:g})"),
     ]
@@ -76,8 +83,8 @@ def standalone_svg(chart: Chart) -> str:
     return str(element("svg", *parts, xmlns="http://www.w3.org/2000/svg", role="img", **size)) + "\n"
 
 
-def _legend(chart: Chart, width: float) -> tuple[Markup, float]:
-    x, y = MARGIN, MARGIN + TITLE_HEIGHT
+def _legend(chart: Chart, width: float, top: float) -> tuple[Markup, float]:
+    x, y = MARGIN, top
     parts: list[Markup] = []
     for entry in chart.legend:
         needed = SWATCH_WIDTH + LETTER_WIDTH * len(entry.label)
@@ -86,7 +93,7 @@ def _legend(chart: Chart, width: float) -> tuple[Markup, float]:
         parts.append(element("g", entry.swatch, transform=f"translate({x:g} {y - 4:g})"))
         parts.append(element("text", entry.label, x=x + 32, y=y + 7))
         x += needed
-    height = y + LEGEND_HEIGHT - MARGIN - TITLE_HEIGHT if chart.legend else 0.0
+    height = y + LEGEND_HEIGHT - top if chart.legend else 0.0
     return Markup("").join(parts), height
 
 

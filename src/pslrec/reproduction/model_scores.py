@@ -81,17 +81,38 @@ class ModelScores:
         return float(value)
 
 
-def read_scores(path: Path, *, most_users: int = 300, seed: int = 0) -> ModelScores:
+def check_finished(path: Path) -> None:
+    """Refuse what is no finished run."""
+    check_format(path)
+    if not (path / "metrics.json").exists():
+        raise ArtifactError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
+
+
+def run_names(paths: Sequence[Path]) -> list[str]:
+    """What runs are, in few words; the names of their directories where that does not tell them apart."""
+    names = [_described(RunConfig.from_toml(path / "config.toml")) for path in paths]
+    if len(set(names)) == len(paths):
+        return names
+    if len({path.name for path in paths}) < len(paths):
+        raise ConfigError("the directories of `runs` must have different names, which tell them apart in the tables")
+    return [path.name for path in paths]
+
+
+def _described(config: RunConfig) -> str:
+    p = config.sampling.noise.probability
+    return f"{config.loss.name} on {Path(config.data.source).stem}" + (f", p = {p:g}" if p else "")
+
+
+def read_scores(path: Path, name: str | None = None, *, most_users: int = 300, seed: int = 0) -> ModelScores:
     """The scores of a finished run for some of its users.
 
     Args:
         path: directory of the run.
+        name: what to call it.
         most_users: how many users, drawn at random.
         seed: of that draw.
     """
-    check_format(path)
-    if not (path / "metrics.json").exists():
-        raise ArtifactError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
+    check_finished(path)
     config = RunConfig.from_toml(path / "config.toml")
     similarity = LOSSES[config.loss.name].similarity
     if similarity != "half-cosine":
@@ -116,7 +137,7 @@ def read_scores(path: Path, *, most_users: int = 300, seed: int = 0) -> ModelSco
         groups = {name: _items_of(part, user) for name, part in known.items() if part is not None}
         groups |= {TRUTH: favourites[user]} if favourites else {}
         found.append(_user_scores(user, users[user].double() @ items.double().T, data, groups, config))
-    return ModelScores(path.name, config, found)
+    return ModelScores(name or _described(config), config, found)
 
 
 def _user_scores(

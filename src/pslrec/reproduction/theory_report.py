@@ -25,7 +25,7 @@ GROUPS = {
 
 
 def theory_charts(frames: Mapping[str, pl.DataFrame]) -> dict[str, Chart]:
-    """The figures by name: gaps of the first run, gaps by temperature, shares of gradient weight.
+    """The figures by name: gaps of the first run, gaps by temperature, shares of gradient weight, of the first run that has them.
 
     Args:
         frames: the tables `bounds`, `gaps`, `robustness` and `weights`.
@@ -40,13 +40,16 @@ def theory_charts(frames: Mapping[str, pl.DataFrame]) -> dict[str, Chart]:
         own.join(reference, on="temperature").with_columns(value=100 * pl.col("gap_median") / pl.col("of_sl")),
         "gap in % of SL's",
     )
-    shares = frames["weights"].filter(pl.col("run") == run)
+    shares = frames["weights"]
     for group in shares["group"].unique(maintain_order=True).to_list():
+        # Planted ones are in runs with noise only.
         rows = shares.filter(pl.col("group") == group)
+        run = str(rows["run"][0])
+        rows = rows.filter(pl.col("run") == run)
         by_number = float(rows["share_of_draws"][0])
         charts[_file_name(group)] = _by_temperature(
-            f"Gradient weight on negatives: {group}",
-            f"{GROUPS[group][0].upper()}{GROUPS[group][1:]}; {by_number:.2%} of all draws. Run {run}.",
+            f"Gradient weight on negatives: {group}, {run}",
+            f"{GROUPS[group][0].upper()}{GROUPS[group][1:]}; {by_number:.2%} of all draws.",
             rows.with_columns(value=100 * pl.col("share_of_weight")),
             "share of weight in %",
         )

@@ -1,6 +1,8 @@
 """The theory measured on a trained model, against loops and autograd; Figures 1a and 1b."""
 
 import math
+import re
+import shutil
 
 import polars as pl
 import pytest
@@ -11,8 +13,19 @@ from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
 from pslrec.experiment import run
 from pslrec.losses import SURROGATES, PairwiseSoftmaxLoss, SoftmaxLoss
+from pslrec.reporting.axes import Axis
+from pslrec.reporting.charts import bar_chart
 from pslrec.reproduction import figures, theory
-from pslrec.reproduction.model_scores import HELD_OUT, PLANTED, SYNTHETIC_SETTINGS, TRUTH, UserScores, read_scores
+from pslrec.reproduction.drawing import standalone_svg
+from pslrec.reproduction.model_scores import (
+    HELD_OUT,
+    PLANTED,
+    SYNTHETIC_SETTINGS,
+    TRUTH,
+    UserScores,
+    read_scores,
+    run_names,
+)
 from pslrec.reproduction.theory_measures import (
     ABOVE,
     HARDEST,
@@ -37,12 +50,15 @@ def user():
     return UserScores(0, scores, positives, weights, {PLANTED: torch.tensor([0, 5])})
 
 
+def small_run(directory, **settings):
+    small = {"backbone.dimension": 8, "training.epochs": 2, "training.validate_every": 2}
+    run(RunConfig.from_settings({**SYNTHETIC_SETTINGS, **small, **settings}), out=directory)
+    return directory
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("runs") / "small"
-    settings = {**SYNTHETIC_SETTINGS, "backbone.dimension": 8, "training.epochs": 2, "training.validate_every": 2}
-    run(RunConfig.from_settings(settings), out=directory)
-    return directory
+    return small_run(tmp_path_factory.mktemp("runs") / "small")
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +159,8 @@ def test_scores_of_a_run_know_its_false_negatives_and_their_chances(model):
 
 
 def test_theory_is_written_as_tables_figures_and_a_page(path, tmp_path):
-    written = theory.write(tmp_path, [path], most_users=5)
+    without_noise = small_run(tmp_path / "runs" / "plain", **{"sampling.noise.probability": 0.0, "loss.name": "sl"})
+    written = theory.write(tmp_path, [without_noise, path], most_users=5)
     names = {file.name for file in written}
     assert {"theory-bounds.csv", "theory-gaps.csv", "theory-robustness.csv", "theory-weights.csv", "theory.md"} <= names
     assert {"theory-gaps.svg", "theory-gaps-by-temperature.svg", "theory-weight-planted.svg"} <= names
@@ -152,8 +169,23 @@ def test_theory_is_written_as_tables_figures_and_a_page(path, tmp_path):
     assert gaps.filter(pl.col("loss") == "PSL-relu")["tighter_than_sl"].min() == 1.0
     page = (tmp_path / "theory.md").read_text()
     assert "none lies below the bound" in page
-    missing = [name for name in names if name.endswith(".svg") and name not in page]
-    assert missing == []
+    assert set(re.findall(r"\((.*?\.svg)\)", page)) == {name for name in names if name.endswith(".svg")}
+    assert "| sl on synthetic | 0.1 |" in page
+    assert "| psl-relu on synthetic, p = 0.1 | 0.1 |" in page
+
+
+def test_runs_that_are_alike_have_the_names_of_their_directories(path, tmp_path):
+    copied = shutil.copytree(path, tmp_path / "another")
+    assert run_names([path, copied]) == ["small", "another"]
+
+
+def test_a_long_title_takes_several_lines():
+    title = "A title of words enough that one line can not hold them all, so it takes another"
+    drawing = standalone_svg(bar_chart(title, "", [("a", 1.0)], axis=Axis("value")))
+    lines = re.findall(r'<text [^>]*class="heading">(.*?)</text>', drawing)
+    assert " ".join(lines) == title
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 50
 
 
 def test_runs_of_the_same_name_are_refused(path, tmp_path):
