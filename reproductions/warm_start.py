@@ -104,7 +104,7 @@ def measure(log: Interactions, name: str, seed: int, **changes: Any) -> Iterator
             run(RunConfig.from_settings(settings), data=days.earlier, out=earlier)
             for start in STARTS:
                 begun = {"training.warm_start": str(earlier)} if start == "warm" else {}
-                for epochs in (length for length in LENGTHS if length <= settings["training.epochs"]):
+                for epochs in LENGTHS:
                     length = {"training.epochs": epochs, "training.validate_every": epochs}
                     found = run(RunConfig.from_settings({**settings, **begun, **length}), data=days.today)
                     value = found.metrics["validation"]["ndcg@20"]

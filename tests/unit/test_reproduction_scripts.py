@@ -131,6 +131,7 @@ def test_made_up_times_let_users_and_items_arrive(scripts: dict[str, ModuleType]
 
 def test_both_starts_are_trained_for_every_number_of_epochs(scripts: dict[str, ModuleType], log: Interactions) -> None:
     warm_start = scripts["warm_start"]
+    warm_start.LENGTHS = (1, 2)
     rows = list(warm_start.measure(log, "tastes", 1, **{"training.epochs": 2, "backbone.dimension": 8}))
     cells = [(kind, start, n) for kind in ("preset", "random") for start in ("warm", "cold") for n in (1, 2)]
     assert [(row["kind"], row["start"], row["epochs"]) for row in rows] == cells

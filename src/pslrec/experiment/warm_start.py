@@ -1,4 +1,4 @@
-"""Starting from the model of an earlier run: who was there keeps its row, who is new starts where its neighbours say."""
+"""Starting from the model of an earlier run: who was there goes on from its row, who is new starts where its neighbours say."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from pslrec.backbones import Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
 from pslrec.evaluation.task import RowLists
-from pslrec.inference import read_run
+from pslrec.inference import RunFiles, read_run
 from pslrec.inference.starting_rows import StartingRows
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,8 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """Give the tables of a backbone the rows that its users and items had at the end of an earlier run.
 
     Users and items are known again by their external ids. One that is new starts where its known neighbours in the training
-    data say, see `StartingRows`, as long as an ordinary row; one without any keeps the row it has.
+    data say, see `StartingRows`, as long as an ordinary row; one without any keeps the row it has. One that is known moves from
+    its row by what its neighbours say now, less what they said when the row was learnt.
 
     Args:
         backbone: as it was built, of the kind and dimension of the earlier run.
@@ -45,7 +46,7 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     item_rows = _old_rows(train.item_vocabulary, files.items)
     if (user_rows < 0).all() and (item_rows < 0).all():
         raise ConfigError(f"no user and no item of the training data is in the run in {path}; start without it")
-    learnt = Interactions(files.train[0].numpy(), files.train[1].numpy(), files.users, files.items)
+    learnt = Interactions(*_trained_pairs(files), files.users, files.items)
     _begin(backbone.user_table.data, tables, learnt, (train.users, user_rows), (train.items, item_rows))
     turned = Interactions(learnt.items, learnt.users, files.items, files.users)
     _begin(backbone.item_table.data, tables[::-1], turned, (train.items, item_rows), (train.users, user_rows))
@@ -73,12 +74,16 @@ def learnt_before(part: Interactions, path: Path) -> float:
             (part.items, part.item_vocabulary, files.items),
         )
     )
-    trained = [files.train, *([files.validation] if "refit" in files.metrics else [])]
-    keys = np.concatenate(
-        [pairs[0].numpy().astype(np.int64) * len(files.items) + pairs[1].numpy() for pairs in trained]
-    )
+    trained = _trained_pairs(files)
+    keys = trained[0].astype(np.int64) * len(files.items) + trained[1]
     are_learnt = np.isin(users * len(files.items) + items, keys) & (users >= 0) & (items >= 0)
     return float(are_learnt.mean()) if len(part) else 0.0
+
+
+def _trained_pairs(files: RunFiles) -> tuple[np.ndarray, np.ndarray]:
+    parts = [files.train, *([files.validation] if "refit" in files.metrics else [])]
+    users, items = (torch.cat([part[side] for part in parts]).numpy() for side in (0, 1))
+    return users, items
 
 
 def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
@@ -93,25 +98,33 @@ def _begin(
     owners: tuple[np.ndarray, np.ndarray],
     neighbours: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """Fill one table: rows that are known, and those of the new that have known neighbours.
+    """Fill one table.
 
     Args:
-        table: to fill.
+        table: to fill; who is new and has no known neighbour keeps the row it has.
         old_tables: of the earlier run, first that of the same side.
         learnt: the earlier training pairs, the same side first.
         owners: of every training pair the row in `table`, and for every such row the one of the earlier run or -1.
         neighbours: the same of the other side.
     """
+    before = RowLists.of(learnt)
+    now = _known_neighbours(owners[0], neighbours[1][neighbours[0]], (len(table), len(old_tables[1])))
+    starting = StartingRows(old_tables[1], old_tables[0], before)
+    directions, has_any = starting.directions(now), torch.from_numpy(now.lengths > 0)
     old_rows = torch.from_numpy(owners[1])
     is_known = old_rows >= 0
-    table[is_known] = old_tables[0][old_rows[is_known]]
-    counts = (owners[1][owners[0]] < 0) & (neighbours[1][neighbours[0]] >= 0)
-    if not counts.any():
-        return
-    new, places = np.unique(owners[0][counts], return_inverse=True)
-    n_old = len(old_tables[1])
-    pairs = np.unique(places.astype(np.int64) * n_old + neighbours[1][neighbours[0][counts]])
-    offsets = np.searchsorted(pairs, np.arange(len(new) + 1) * n_old)
-    started = StartingRows(old_tables[1], old_tables[0], RowLists.of(learnt))
-    found = started.directions(RowLists(offsets, (pairs % n_old).astype(np.int32)))
-    table[torch.from_numpy(new.astype(np.int64))] = found * old_tables[0].norm(dim=1).mean()
+    is_new = ~is_known & has_any
+    table[is_new] = directions[is_new] * old_tables[0].norm(dim=1).mean()
+    known = old_rows[is_known]
+    table[is_known] = old_tables[0][known]
+    has_both = has_any[is_known] & torch.from_numpy(before.lengths > 0)[known]
+    moved = (directions[is_known] - starting.directions(before)[known]) * has_both.unsqueeze(1)
+    table[is_known] += moved * old_tables[0][known].norm(dim=1, keepdim=True)
+
+
+def _known_neighbours(owners: np.ndarray, neighbours: np.ndarray, shape: tuple[int, int]) -> RowLists:
+    """The rows in the earlier run of each owner's neighbours; those of -1 are left out."""
+    is_known = neighbours >= 0
+    pairs = np.unique(owners[is_known].astype(np.int64) * shape[1] + neighbours[is_known])
+    offsets = np.searchsorted(pairs, np.arange(shape[0] + 1) * shape[1])
+    return RowLists(offsets, (pairs % shape[1]).astype(np.int32))

@@ -17,7 +17,7 @@ from pslrec.data.splits import split_by_name
 from pslrec.data.splits.by_name import carve_validation
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.experiment import evaluate_run, run
+from pslrec.experiment import build_model, evaluate_run, run
 from pslrec.inference import TrainedModel
 from pslrec.training import TrainingInterrupted
 from pslrec.training.events import EpochFinished, Event
@@ -108,20 +108,38 @@ def test_a_refit_without_a_validation_part_is_refused(dataset: Dataset) -> None:
         run(settings, data=replace(dataset, validation=None))
 
 
-def test_a_warm_start_keeps_known_rows_by_external_id(dataset: Dataset, tmp_path: Path) -> None:
+def started(train: Interactions, old: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Users and items as a warm start has them before any step."""
+    backbone, _ = build_model(configured(**{"training.warm_start": str(old)}), train)
+    return backbone.user_table.detach(), backbone.item_table.detach()
+
+
+def old_tables(old: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    tensors = read_tensors(old / "model.safetensors")[0]
+    return tensors["users"], tensors["items"]
+
+
+def test_a_warm_start_keeps_rows_by_external_id_where_histories_stay(dataset: Dataset, tmp_path: Path) -> None:
     run(configured(), data=dataset, out=tmp_path / "old")
-    warm = configured(**{"training.warm_start": str(tmp_path / "old"), "training.learning_rate": 1e-12})
-    log = tastes()
-    frame = log.select(log.users >= 50).to_frame()
-    new = carve_validation(split_by_name(Interactions.from_ids(frame["user"], frame["item"]), "iid"), "fraction")
-    result = run(warm, data=new)
-    old = TrainedModel.load(tmp_path / "old")
-    rows = [old.users.find(each) for each in new.user_vocabulary.series]
-    assert len(rows) == 100
-    old_table = read_tensors(tmp_path / "old" / "model.safetensors")[0]["users"]
-    for row, before in enumerate(rows):
-        if before is not None:
-            torch.testing.assert_close(result.model["users"][row], old_table[before], rtol=1e-4, atol=1e-4)
+    frame = dataset.train.select(dataset.train.users >= 50).to_frame()
+    users, items = started(Interactions.from_ids(frame["user"], frame["item"]), tmp_path / "old")
+    before_users, before_items = old_tables(tmp_path / "old")
+    torch.testing.assert_close(users, before_users[50:])
+    # Items have lost the neighbours who are gone.
+    assert not torch.allclose(items[:20], before_items[:20])
+
+
+@pytest.mark.parametrize("is_refitted", [False, True])
+def test_a_warm_start_takes_known_users_to_their_new_items(tmp_path: Path, is_refitted: bool) -> None:
+    log = planted_tastes(400, 120, model=TasteModel(n_topics=4), seed=5).interactions
+    is_later = np.arange(len(log)) % 5 == 0
+    run(configured(**{"training.refit": is_refitted}), data=log.select(~is_later), out=tmp_path / "old")
+    later_users, later_items = (torch.tensor(rows[is_later]) for rows in (log.users, log.items))
+    scores = [
+        torch.cosine_similarity(users[later_users], items[later_items]).mean()
+        for users, items in (old_tables(tmp_path / "old"), started(log, tmp_path / "old"))
+    ]
+    assert scores[1] > scores[0] + 0.02
 
 
 def test_new_users_of_a_warm_start_have_rows_that_recommend_at_once(tmp_path: Path) -> None:
