@@ -37,12 +37,15 @@ SHARE, AT_LEAST = 0.1, 1000
 # The number of steps and their length are chosen by the people of one draw; those of another, without the first, are judged.
 CHOSEN_BY, SEED = 0, 1
 # MF by the preset, SL with its temperature. Graphs by a start of their own; their steps cost as much for few pairs as for many.
-GRAPH = {"sampling.negatives": "catalog", "sampling.batch_pairs": 4096, "training.epochs": 10}
-BPR = {"sampling.negatives": "catalog", "training.epochs": 10, "training.learning_rate": 0.01}
+# Both trainings of a comparison, on more people and on fewer, have the same number of epochs.
+EPOCHS = {"training.epochs": 10}
+GRAPH = {"sampling.negatives": "catalog", "sampling.batch_pairs": 4096, **EPOCHS}
+BPR = {"sampling.negatives": "catalog", **EPOCHS, "training.learning_rate": 0.01}
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("mf", "psl-relu"): preset_settings("fast"),
+    ("mf", "psl-relu"): {**preset_settings("fast"), **EPOCHS},
     ("mf", "sl"): {
         **preset_settings("fast", loss="sl"),
+        **EPOCHS,
         "loss.temperature": preset_settings("fast")["loss.temperature"],
     },
     ("mf", "bpr"): BPR,
