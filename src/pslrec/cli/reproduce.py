@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pslrec.cli.ending import INTERRUPTED
 from pslrec.cli.options import Budget, Threads, use_threads
-from pslrec.cli.parsing import listed, seconds_of, whole_numbers
+from pslrec.cli.parsing import listed, numbers, seconds_of, whole_numbers
 
 if TYPE_CHECKING:
     from pslrec.reproduction.grid import Choice
@@ -30,6 +30,7 @@ reproduce_app = typer.Typer(
 Datasets = Annotated[str | None, typer.Option(help="Such as electronic,gowalla; by default all of the table.")]
 Backbones = Annotated[str | None, typer.Option(help="Such as mf,lightgcn.")]
 Losses = Annotated[str | None, typer.Option(help="Such as sl,psl-relu.")]
+Noise = Annotated[str | None, typer.Option(help="Levels of the noise setting, such as 0.05,0.5.")]
 Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
 Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
 Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
@@ -56,6 +57,7 @@ def _table_command(table: str, about: str) -> None:
         datasets: Datasets = None,
         backbones: Backbones = None,
         losses: Losses = None,
+        noise: Noise = None,
         seeds: Seeds = "2024",
         mode: Mode = "sampled",
         protocol: Protocol = "paper",
@@ -76,6 +78,7 @@ def _table_command(table: str, about: str) -> None:
             datasets=_listed(datasets),
             backbones=_listed(backbones),
             losses=_listed(losses),
+            noise=None if noise is None else numbers(noise, "noise"),
             seeds=whole_numbers(seeds, "seeds"),
             modes=_either(mode, "mode", ("sampled", "catalog")),
             protocols=_either(protocol, "protocol", ("paper", "strict")),

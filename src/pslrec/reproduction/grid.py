@@ -63,6 +63,7 @@ class Choice:
         datasets: by printed name, name of the source, or the end of either.
         backbones: by any of their names.
         losses: by any of their names.
+        noise: levels of the noise setting; cells of the other settings stay.
         seeds: of training.
         modes: `sampled`, `catalog`.
         protocols: `paper`, `strict`.
@@ -74,6 +75,7 @@ class Choice:
     datasets: Sequence[str] | None = None
     backbones: Sequence[str] | None = None
     losses: Sequence[str] | None = None
+    noise: Sequence[float] | None = None
     seeds: Sequence[int] = (DEFAULT_SEED,)
     modes: Sequence[str] = ("sampled",)
     protocols: Sequence[str] = ("paper",)
@@ -116,6 +118,7 @@ class Grid:
             "datasets": _chosen(choice.datasets, self.file.datasets, "data set"),
             "backbones": _chosen(choice.backbones, backbones, "backbone"),
             "losses": _chosen(choice.losses, losses, "loss"),
+            "noise": _levels(part, choice.noise),
         }
         return part.model_copy(update={name: tuple(values) for name, values in chosen.items() if values is not None})
 
@@ -191,6 +194,15 @@ def varied(cell: Cell, choice: Choice) -> Iterator[Cell]:
             settings["training.validate_every"] = settings["training.epochs"]
             unusual.append("last epoch")
         yield replace(cell, settings=settings, setting=", ".join([cell.setting, *unusual]))
+
+
+def _levels(part: Part, wanted: Sequence[float] | None) -> list[float] | None:
+    if wanted is None or part.setting != "noise":
+        return None
+    if unknown := [level for level in wanted if level not in part.noise]:
+        listed = ", ".join(f"{level:g}" for level in part.noise)
+        raise ConfigError(f"`noise` must be of {listed}, which table `{part.table}` has, got {unknown[0]:g}")
+    return list(wanted)
 
 
 def _chosen(wanted: Sequence[str] | None, names: Mapping[str, str], kind: str) -> list[str] | None:

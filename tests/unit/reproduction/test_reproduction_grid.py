@@ -114,6 +114,14 @@ def test_noise_takes_the_settings_of_iid_and_its_interpretation(grid: Grid) -> N
     assert by_setting["noise", 0.5].settings["loss.temperature"] == 0.1
 
 
+def test_levels_of_noise_can_be_chosen(grid: Grid) -> None:
+    some = Choice(datasets=["electronic"], losses=["sl"], noise=[0.5, 0.05])
+    assert sorted(cell.columns()["noise"] for cell in grid.cells("noise", some)) == ["0.05", "0.5"]
+    assert grid.cells("iid", some)
+    with pytest.raises(ConfigError, match=r"`noise` must be of 0.05, 0.1, 0.2, 0.3, 0.5, .* got 0.4"):
+        grid.cells("noise", Choice(noise=[0.4]))
+
+
 def test_seeds_modes_and_protocols_multiply(grid: Grid) -> None:
     choice = Choice(
         ["health"], ["mf"], ["sl"], seeds=[1, 2, 3], modes=["sampled", "catalog"], protocols=["paper", "strict"]
