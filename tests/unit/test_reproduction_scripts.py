@@ -13,12 +13,13 @@ import pytest
 from pslrec.data import Dataset, Interactions
 from pslrec.data.splits import split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.experiment import run
 from pslrec.inference.fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGES = REPRODUCTIONS.parent / "docs"
 PAGE = PAGES / "new-users.md"
-SCRIPTS = ("_records", "epochs", "fold_in", "refit", "warm_start")
+SCRIPTS = ("_records", "epochs", "fold_in", "refit", "selection", "warm_start")
 
 
 @pytest.fixture
@@ -173,3 +174,36 @@ def test_few_steps_an_epoch_give_more_epochs(scripts: dict[str, ModuleType], dat
     assert 0 < row["after_10"] < 1
     assert 0 < row["after_all"] < 1
     assert row["after_10"] != row["after_all"]
+
+
+def test_the_epoch_is_chosen_on_test_without_training_on_validation(
+    scripts: dict[str, ModuleType], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selection = scripts["selection"]
+    given: list[Dataset] = []
+
+    def watched(config: Any, *, data: Dataset) -> Any:
+        given.append(data)
+        return run(config, data=data)
+
+    monkeypatch.setattr(selection, "run", watched)
+    quick = {
+        "training.epochs": 2,
+        "training.validate_every": 1,
+        "backbone.dimension": 4,
+        "evaluation.protocol": "paper",
+    }
+    row = selection.measure(dataset, quick)
+    assert row["epoch"] in (1, 2)
+    (trained,) = given
+    assert trained.validation is None
+    assert len(trained.train) < len(dataset.train)
+    assert len(trained.test) == len(dataset.test)
+
+
+def test_the_page_of_the_paper_shows_what_selection_explains(scripts: dict[str, ModuleType]) -> None:
+    selection, records = scripts["selection"], scripts["_records"]
+    rows, chosen = records.read(REPRODUCTIONS / "selection" / "results.csv"), records.read(selection.RESULTS)
+    shown = selection.markdown(rows, chosen, selection.Grid(selection.PAPER))
+    page = (selection.PAPER / "README.md").read_text()
+    assert f"<!-- selection results -->\n{shown}\n<!-- end of selection results -->" in page
