@@ -17,8 +17,9 @@ SHIFTED_SPLITS = ("popularity", "temporal")
 LARGEST_CATALOG = 100_000
 SHARED_BEYOND = 8192
 
-# Epochs of "auto": where an epoch has few steps, ten of them would end a gentle training before it got anywhere.
-AUTO_EPOCHS, AUTO_STEPS = 10, 1600
+# Epochs of "auto": where an epoch has few steps, ten of them would end a gentle training before it got anywhere. A log of a
+# single step shall not be gone through, and looked at, a thousand times.
+FEWEST_EPOCHS, MOST_EPOCHS, AUTO_STEPS = 10, 100, 1600
 
 
 class Section(BaseModel):
@@ -136,7 +137,7 @@ class TrainingSection(Section):
     )
     weight_decay: float = Field(0.0, ge=0, description="coupled into the gradient, for every row at every step")
     epochs: Annotated[int | Literal["auto"], BeforeValidator(_checked_epochs)] = Field(
-        200, description='passes over the training pairs, or "auto" for 10, or more until there are 1,600 steps'
+        200, description='passes over the training pairs, or "auto": 10, or up to 100 until there are 1,600 steps'
     )
     validate_every: int = Field(5, ge=1, description="epochs between two looks at the validation part")
     patience: int = Field(0, ge=0, description="looks without a better one before stopping early; 0 never stops early")
@@ -151,12 +152,13 @@ class TrainingSection(Section):
         Args:
             steps_per_epoch: of the batches.
 
-        >>> [TrainingSection(epochs="auto").trainer_options(steps).epochs for steps in (32, 160, 700)]
-        [50, 10, 10]
+        >>> [TrainingSection(epochs="auto").trainer_options(steps).epochs for steps in (1, 32, 160, 700)]
+        [100, 50, 10, 10]
         """
         settings = self.model_dump(exclude={"refit", "warm_start"})
         if self.epochs == "auto":
-            settings["epochs"] = max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch))
+            enough = math.ceil(AUTO_STEPS / steps_per_epoch)
+            settings["epochs"] = min(max(enough, FEWEST_EPOCHS), MOST_EPOCHS)
         return TrainingOptions(**settings)
 
 
