@@ -7,6 +7,7 @@ from pathlib import Path
 from pslrec.artifacts import ArtifactError
 from pslrec.reporting.axes import Axis
 from pslrec.reporting.charts import bar_chart
+from pslrec.reporting.claims import claims_blocks
 from pslrec.reporting.document import (
     Block,
     Cell,
@@ -26,6 +27,7 @@ from pslrec.reporting.document import (
 from pslrec.reporting.noise import mean_curve, noise_chart
 from pslrec.reporting.results import (
     HYPER,
+    LOSS_ORDER,
     METRICS,
     NAMED,
     NEEDED,
@@ -89,7 +91,8 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
             blocks = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
             sections.append(Section(heading, blocks))
         elif tables[name]:
-            sections.append(Section(heading, [_other_table(name, tables[name])]))
+            blocks = (claims_blocks(tables[name]) if name == "claims" else []) or [_other_table(name, tables[name])]
+            sections.append(Section(heading, blocks))
     sections.append(surrogate_section())
     n_runs = sum(len(rows) for rows in known.values())
     return Document(title, f"{n_runs} runs beside the published numbers", sections)
@@ -129,10 +132,27 @@ def _summary(known: Mapping[str, Sequence[Row]], results: Mapping[str, Sequence[
 
 
 def _table_blocks(results: Sequence[Result]) -> list[Block]:
-    columns = [name for name in NAMED if name in NAMED[:3] or len({result.key[name] for result in results} - {""}) > 1]
-    places = [tuple(result.key[name] for name in NAMED) for result in results]
-    if len(set(places)) < len(places):
+    places: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda each: LOSS_ORDER.get(each.key["loss"], len(LOSS_ORDER))):
+        places.setdefault(f"{result.key['backbone']} on {result.key['dataset']}", []).append(result)
+    # Data sets in the order of their names, as in the file.
+    ordered = dict(sorted(places.items(), key=lambda place: place[0].split(" on ")[::-1]))
+    charts = [chart for place, members in ordered.items() if (chart := _difference_chart(place, members)) is not None]
+    tables = [_place_table(place, members) for place, members in ordered.items()]
+    return [*tables, *_improvement_blocks(results), *([Charts(charts)] if charts else [])]
+
+
+def _columns_of(results: Sequence[Result]) -> list[str]:
+    """The loss, and what else tells the cells of one data set and backbone apart."""
+    columns = ["loss", *(name for name in NAMED[3:] if len({result.key[name] for result in results} - {""}) > 1)]
+    keys = [tuple(result.key[name] for name in NAMED) for result in results]
+    if len(set(keys)) < len(keys):
         columns += [name for name in HYPER if len({result.key[name] for result in results}) > 1]
+    return columns
+
+
+def _place_table(place: str, results: Sequence[Result]) -> Table:
+    columns = _columns_of(results)
     heads = [part for m in METRICS for part in (TITLES[m], "published", "difference")]
     rows = [
         [
@@ -145,30 +165,25 @@ def _table_blocks(results: Sequence[Result]) -> list[Block]:
     ]
     same = [
         f"{name} {results[0].key[name]}"
-        for name in NAMED
+        for name in NAMED[3:]
         if name not in columns and results[0].key[name] not in ("", "0.0")
     ]
-    caption = "Ours (mean over seeds ± standard deviation), published, and the relative difference"
-    table = Table(caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside noise"], rows)
-    charts = _difference_charts(results, [name for name in columns if name not in NAMED[:2]])
-    return [table, *_improvement_blocks(results), *([Charts(charts)] if charts else [])]
+    caption = f"{place}: ours (mean over seeds ± standard deviation), published, and the relative difference"
+    return Table(caption + (f"; {', '.join(same)}" if same else ""), [*columns, "seeds", *heads, "inside noise"], rows)
 
 
-def _difference_charts(results: Sequence[Result], columns: Sequence[str]) -> list[Chart]:
-    bars: dict[str, list[tuple[str, float]]] = {}
-    for result in results:
-        difference = result.difference("ndcg20")
-        if difference is not None:
-            name = " · ".join(result.key[column] for column in columns if result.key[column])
-            bars.setdefault(f"{result.key['backbone']} on {result.key['dataset']}", []).append((name, 100 * difference))
-    says = "Relative difference of our mean to the published NDCG@20, in percent."
-    return [
-        bar_chart(
-            f"{place}: ours against published", says, found, axis=Axis("difference of NDCG@20 in %"), pattern="+.1f"
-        )
-        for place, found in bars.items()
-        if len(found) <= MOST_BARS
+def _difference_chart(place: str, results: Sequence[Result]) -> Chart | None:
+    columns = _columns_of(results)
+    bars = [
+        (" · ".join(result.key[name] for name in columns if result.key[name]), 100 * difference)
+        for result in results
+        if (difference := result.difference("ndcg20")) is not None
     ]
+    if not 0 < len(bars) <= MOST_BARS:
+        return None
+    says = "Relative difference of our mean to the published NDCG@20, in percent."
+    axis = Axis("difference of NDCG@20 in %")
+    return bar_chart(f"{place}: ours against published", says, bars, axis=axis, pattern="+.1f")
 
 
 def _result_cells(result: Result) -> list[Cell]:

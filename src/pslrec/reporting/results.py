@@ -17,6 +17,9 @@ TITLES = {"recall20": "Recall@20", "ndcg20": "NDCG@20"}
 NEEDED = ("dataset", "backbone", "loss", "seed", "ours_recall20", "ours_ndcg20")
 # What tells one cell of a table from another; everything but the seed and what came out.
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
+# As the paper prints them, its own after those it is compared with; others come last.
+_PRINTED = ("BPR", "LLPAUC", "SL", "AdvInfoNCE", "BSL", "PSL-tanh", "PSL-atan", "PSL-relu", "PSL-softplus", "SL@20")
+LOSS_ORDER = {name: place for place, name in enumerate(_PRINTED)}
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
 
 

@@ -7,6 +7,9 @@ import pytest
 
 from pslrec.artifacts import ArtifactError
 from pslrec.reporting import reproduction_report
+from pslrec.reporting.claims import claims_blocks
+from pslrec.reporting.document import MISSING, Table
+from pslrec.reporting.reproduction import reproduction_document
 from pslrec.reporting.results import results_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -82,6 +85,31 @@ def test_tables_of_other_kinds_and_empty_ones_are_no_error(tmp_path):
     page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
     assert "&lt;b&gt;PSL&lt;/b&gt; is above SL" in page
     assert "No table holds runs" in page
+
+
+def test_every_backbone_and_data_set_has_a_table_of_its_own_in_the_order_of_the_paper():
+    rows = [
+        row("PSL-relu", 1, 0.2),
+        row("New", 1, 0.3),
+        row("BPR", 1, 0.1),
+        {**row("SL", 1, 0.2), "backbone": "LightGCN"},
+    ]
+    (section,) = (each for each in reproduction_document({"iid": rows}).sections if each.title == "IID (Table 1)")
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    assert [table.caption.partition(":")[0] for table in tables[:2]] == ["LightGCN on Toys", "MF on Toys"]
+    assert [cells[0].text for cells in tables[1].rows] == ["BPR", "PSL-relu", "New"]
+    assert tables[1].columns[:2] == ["loss", "seeds"]
+
+
+def test_claims_are_counted_and_shown_with_their_intervals():
+    claim = dict.fromkeys(("claim", "dataset", "backbone", "mode", "protocol", "published_pct"), "x")
+    judged = {**claim, "verdict": "holds", "value_pct": "1.5", "low_pct": "0.5", "high_pct": "2.5", "seeds": "3"}
+    unjudged = {**judged, "verdict": "needs seeds", "low_pct": "", "high_pct": "", "seeds": "1"}
+    tiles, table, note = claims_blocks([judged, unjudged, unjudged])
+    assert [(tile.label, tile.value) for tile in tiles.tiles] == [("Holds", "1"), ("Needs seeds", "2")]
+    assert [cells[4].text for cells in table.rows] == ["+0.50 to +2.50", MISSING, MISSING]
+    assert note.text.startswith("2 of them need")
+    assert claims_blocks([{"claim": "x"}]) == []
 
 
 def test_long_tables_are_cut_to_keep_the_file_small(tmp_path):
