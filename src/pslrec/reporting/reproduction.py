@@ -42,7 +42,9 @@ from pslrec.reporting.runs import write_report
 from pslrec.reporting.surrogates import surrogate_section
 
 CLOSE = 0.02
-ORDER = ("claims", "iid", "ood", "noise", "softplus", "forms", "theory", "datasets")
+# Of two levels of noise, which make no curves.
+INTERPRETATIONS = "noise-interpretations"
+ORDER = ("claims", "iid", "ood", "noise", INTERPRETATIONS, "softplus", "forms", "theory", "datasets")
 TABLE_TITLES = {
     "claims": "Claims of the paper",
     "theory": "Theory",
@@ -50,6 +52,7 @@ TABLE_TITLES = {
     "iid": "IID (Table 1)",
     "ood": "Popularity shift (Table 2)",
     "noise": "Noise (Figures 2 and C.1-C.8)",
+    INTERPRETATIONS: "Readings of the noise setting",
     "softplus": "Softplus (C.2)",
     "forms": "Inside and outside temperature",
 }
@@ -88,7 +91,8 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
     for name in sorted(tables, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)):
         heading = TABLE_TITLES.get(name, name.replace("_", " ").capitalize())
         if name in known:
-            blocks = [*_noise_blocks(known[name]), *_table_blocks(results[name]), _runs_fold(known[name])]
+            curves = [] if name == INTERPRETATIONS else _noise_blocks(known[name])
+            blocks = [*curves, *_table_blocks(results[name]), _runs_fold(known[name])]
             sections.append(Section(heading, blocks))
         elif tables[name]:
             blocks = (claims_blocks(tables[name]) if name == "claims" else []) or [_other_table(name, tables[name])]
