@@ -141,7 +141,10 @@ def _prepared(config: RunConfig, metric: str) -> RunConfig:
 
 
 def _rounds(cells: Sequence[Cell], config: RunConfig, *, halving: bool) -> list[Round]:
-    epochs = {int(cell.config.training.epochs) for cell in cells}
+    values = {cell.config.training.epochs for cell in cells}
+    epochs = {value for value in values if value != "auto"}
+    if len(epochs) < len(values):
+        raise ConfigError("`training.epochs` in a grid must be numbers; `auto` goes beside the grid")
     if not halving:
         return single_round(len(cells), max(epochs))
     if len(epochs) > 1:

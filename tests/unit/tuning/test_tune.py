@@ -157,6 +157,11 @@ def test_all_cells_of_a_search_have_the_number_of_epochs_that_auto_stands_for(co
     assert until == [expected] * len(result.cells)
 
 
+def test_auto_epochs_are_no_value_of_a_grid(config, tmp_path):
+    with pytest.raises(ConfigError, match="`auto` goes beside the grid"):
+        tune(config, {"training.epochs": ["auto", 3]}, out=tmp_path)
+
+
 def test_halving_leaves_the_worse_cells_early_and_finishes_the_better(config, tmp_path):
     longer = RunConfig.from_settings({"training.epochs": 9}, base=config)
     four = {**GRID, "loss.temperature": [0.1, 0.2]}
