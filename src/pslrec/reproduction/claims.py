@@ -128,6 +128,13 @@ def _gain(values: Values, over: Key, base: Key) -> BySeed:
     return {seed: first[seed] / second[seed] - 1 for seed in first if second.get(seed)}
 
 
+def _paired(first: BySeed, second: BySeed) -> tuple[BySeed, BySeed] | None:
+    """Gains in two settings, of the seeds that both have: how one scatters says nothing about the other."""
+    common = first.keys() & second.keys()
+    of_first, of_second = ({seed: side[seed] for seed in sorted(common)} for side in (first, second))
+    return (of_first, of_second) if common else None
+
+
 def _psl_above_sl(values: Values) -> Iterator[Sides]:
     for setting in ("iid", "ood"):
         sides = _shares(values.get(Key(setting, RELU)), values.get(Key(setting, SL)))
@@ -142,9 +149,9 @@ def _ndcg_gains_more(values: Values) -> Iterator[Sides]:
 
 
 def _ood_gains_more(values: Values) -> Iterator[Sides]:
-    gains = [_gain(values, Key(setting, RELU), Key(setting, SL)) for setting in ("ood", "iid")]
-    if all(gains):
-        yield "its gain in the OOD setting is above that in the IID setting", gains[0], gains[1]
+    shifted, ordinary = (_gain(values, Key(setting, RELU), Key(setting, SL)) for setting in ("ood", "iid"))
+    if sides := _paired(shifted, ordinary):
+        yield "its gain in the OOD setting is above that in the IID setting", *sides
 
 
 def _noise_gain(values: Values, probability: float) -> BySeed:
@@ -153,8 +160,8 @@ def _noise_gain(values: Values, probability: float) -> BySeed:
 
 def _gain_grows_with_noise(values: Values) -> Iterator[Sides]:
     first, last = (_noise_gain(values, probability) for probability in (FIRST_P, LAST_P))
-    if first and last:
-        yield f"its gain grows with noise: at p = {LAST_P} above that at p = {FIRST_P}", last, first
+    if sides := _paired(last, first):
+        yield f"its gain grows with noise: at p = {LAST_P} above that at p = {FIRST_P}", *sides
     if last:
         above = {seed: gain - MINIMAL_GAIN for seed, gain in last.items()}
         yield f"its gain at p = {LAST_P} is above 10 %", above, None
