@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
+from pslrec.reporting.results import LOSS_ORDER
 from pslrec.reproduction.results import Row
 from pslrec.reproduction.summaries import METRICS, Sample, Summary
 from pslrec.reproduction.tabular import TextTable
 
 TITLES = {"recall20": "Recall@20", "ndcg20": "NDCG@20"}
 PSL = ("PSL-tanh", "PSL-atan", "PSL-relu")
-ORDER = ("BPR", "LLPAUC", "SL", "AdvInfoNCE", "BSL", *PSL, "PSL-softplus", "SL@20")
+ORDER = tuple(LOSS_ORDER)
 VARIANT_TITLES = {"sampled": "sampled", "distinct": "sampled without replacement", "catalog": "whole catalogue"}
 Variant = tuple[str, str]
 
@@ -27,11 +28,17 @@ def results_tables(
     for summary in summaries:
         groups.setdefault((summary["dataset"], summary["backbone"], summary["setting"]), []).append(summary)
     ordered = sorted(groups, key=lambda place: (_position(place[0], places), place[1] != "MF", *place[1:]))
-    return [_results_table(place, groups[place], significance) for place in ordered]
+    has_settings = len({setting.partition(",")[0] for _, _, setting in groups}) > 1
+    return [_results_table(_title(*place, has_settings=has_settings), groups[place], significance) for place in ordered]
 
 
-def _results_table(place: tuple[str, str, str], cells: list[Summary], significance: Sequence[Row]) -> TextTable:
-    dataset, backbone, setting = place
+def _title(dataset: str, backbone: str, setting: str, *, has_settings: bool) -> str:
+    name, _, rest = setting.partition(",")
+    said = setting if rest else name.upper() if has_settings else ""
+    return f"{dataset}, {backbone}" + (f" ({said})" if said else "")
+
+
+def _results_table(title: str, cells: list[Summary], significance: Sequence[Row]) -> TextTable:
     variants = sorted(
         {cell.variant for cell in cells}, key=lambda variant: (list(VARIANT_TITLES).index(variant[0]), variant)
     )
@@ -60,7 +67,6 @@ def _results_table(place: tuple[str, str, str], cells: list[Summary], significan
         notes.append(
             "Where the protocol is `paper`, the epoch was chosen on the test part: the published way without a validation part."
         )
-    title = f"{dataset}, {backbone}" + (f" ({setting})" if "," in setting else "")
     return TextTable(title, header, rows, notes)
 
 

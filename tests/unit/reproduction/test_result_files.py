@@ -123,6 +123,16 @@ def test_a_table_shows_ours_beside_the_published_numbers(grid: Grid) -> None:
     assert latex.count(r"\\") == len(table.rows) + 1
 
 
+def test_tables_of_several_settings_say_which_they_are_of(grid: Grid) -> None:
+    rows = [
+        row
+        for table in ("iid", "ood")
+        for row in rows_of(grid, table, {"sl": [0.05]}, datasets=["electronic"], backbones=["mf"])
+    ]
+    tables = results_tables(summarize(rows), [], places=[])
+    assert [table.title for table in tables] == ["Amazon-Electronic, MF (IID)", "Amazon-Electronic, MF (OOD)"]
+
+
 def test_modes_and_protocols_stand_side_by_side(grid: Grid) -> None:
     both = {"modes": ["sampled", "catalog"], "protocols": ["paper", "strict"]}
     rows = rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"], **both)
