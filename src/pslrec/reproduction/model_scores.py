@@ -81,15 +81,16 @@ class ModelScores:
         return float(value)
 
 
-def check_finished(path: Path) -> None:
-    """Refuse what is no finished run."""
+def _check_finished(path: Path) -> None:
     check_format(path)
     if not (path / "metrics.json").exists():
         raise ArtifactError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """What runs are, in few words; the names of their directories where that does not tell them apart."""
+    """What finished runs are, in few words; the names of their directories where that does not tell them apart."""
+    for path in paths:
+        _check_finished(path)
     names = [_described(RunConfig.from_toml(path / "config.toml")) for path in paths]
     if len(set(names)) == len(paths):
         return names
@@ -112,7 +113,7 @@ def read_scores(path: Path, name: str | None = None, *, most_users: int = 300, s
         most_users: how many users, drawn at random.
         seed: of that draw.
     """
-    check_finished(path)
+    _check_finished(path)
     config = RunConfig.from_toml(path / "config.toml")
     similarity = LOSSES[config.loss.name].similarity
     if similarity != "half-cosine":

@@ -11,7 +11,7 @@ import polars as pl
 from pslrec.artifacts.files import write_text
 from pslrec.losses.base import TEMPERATURES
 from pslrec.reproduction.drawing import write_chart
-from pslrec.reproduction.model_scores import ModelScores, check_finished, read_scores, run_names, synthetic_runs
+from pslrec.reproduction.model_scores import ModelScores, read_scores, run_names, synthetic_runs
 from pslrec.reproduction.theory_measures import SHOWN, Share, bounds, loss_name, robustness, weight_shares
 from pslrec.reproduction.theory_report import theory_charts, theory_page
 from pslrec.seeding import generator
@@ -31,8 +31,6 @@ def write(out_directory: Path, runs: Sequence[Path] = (), *, most_users: int = 3
     out_directory.mkdir(parents=True, exist_ok=True)
     paths = list(runs) or synthetic_runs(out_directory / "runs")
     tables: dict[str, list[dict[str, Any]]] = {"bounds": [], "gaps": [], "robustness": [], "weights": []}
-    for path in paths:
-        check_finished(path)
     for path, name in zip(paths, run_names(paths), strict=True):
         model = read_scores(path, name, most_users=most_users)
         tables["bounds"] += bound_rows(model)
