@@ -29,45 +29,56 @@ inline void sampled_scores(Array<const float, 2> users, Array<const float, 2> it
     }
 }
 
-// One thread's share of the items: the candidates that fall on them, brought together by a counting sort, so that each
-// item's gradient is summed in registers and written once. The order within an item is that of the batch, whatever the
-// number of threads, and so is the sum.
-class ItemShare {
+// The candidates of a batch brought together by item, so that each item's gradient is summed in registers and written once.
+// A counting sort shared by all threads: each counts and places a run of rows. The order within an item is that of the batch,
+// whatever the number of threads, and so is the sum.
+class ByItem {
   public:
-    ItemShare(std::int32_t begin, std::int32_t end) : begin_(begin), end_(end), starts_(end - begin + 1, 0) {}
-
-    void sort(const std::int32_t* candidates, const float* gradients, std::int64_t batch, std::int64_t width) {
-        const auto n_items = static_cast<std::uint32_t>(end_ - begin_);
-        for (std::int64_t n = 0; n < batch * width; ++n) {
-            const auto item = static_cast<std::uint32_t>(candidates[n] - begin_);
-            if (item < n_items) ++starts_[item + 1];
+    void prepare(std::int64_t n_items, std::int64_t n_candidates, int most_threads) {
+        n_items_ = n_items;
+        ends_.assign(most_threads * n_items, 0);
+        if (static_cast<std::int64_t>(rows_.size()) < n_candidates) {
+            rows_.resize(n_candidates);
+            values_.resize(n_candidates);
         }
-        for (std::size_t item = 1; item < starts_.size(); ++item) starts_[item] += starts_[item - 1];
-        rows_.resize(starts_.back());
-        values_.resize(starts_.back());
-        std::vector<std::int64_t> next(starts_.begin(), starts_.end() - 1);
-        for (std::int64_t row = 0; row < batch; ++row) {
-            for (std::int64_t n = row * width; n < (row + 1) * width; ++n) {
-                const auto item = static_cast<std::uint32_t>(candidates[n] - begin_);
-                if (item >= n_items) continue;
-                const std::int64_t place = next[item]++;
-                rows_[place] = static_cast<std::int32_t>(row);
-                values_[place] = gradients[n];
+    }
+
+    void count(int thread, const std::int32_t* candidates, std::int64_t begin, std::int64_t end) {
+        std::uint32_t* counts = ends_.data() + thread * n_items_;
+        for (std::int64_t n = begin; n < end; ++n) ++counts[candidates[n]];
+    }
+
+    // From counts to where each thread's candidates of each item begin.
+    void lay_out(int n_threads) {
+        std::uint32_t place = 0;
+        for (std::int64_t item = 0; item < n_items_; ++item) {
+            for (int thread = 0; thread < n_threads; ++thread) {
+                const std::uint32_t count = ends_[thread * n_items_ + item];
+                ends_[thread * n_items_ + item] = place;
+                place += count;
             }
         }
     }
 
-    void sum(const float* users, std::int64_t columns, float scale, float* item_gradients) const {
-        for (std::int32_t item = begin_; item < end_; ++item) {
-            const std::int64_t start = starts_[item - begin_], stop = starts_[item - begin_ + 1];
-            rows().weighted_sum(values_.data() + start, users, rows_.data() + start, stop - start, columns, scale,
-                                item_gradients + item * columns);
+    void place(int thread, const std::int32_t* candidates, const float* gradients, std::int64_t row, std::int64_t width) {
+        std::uint32_t* next = ends_.data() + thread * n_items_;
+        for (std::int64_t n = row * width; n < (row + 1) * width; ++n) {
+            const std::uint32_t place = next[candidates[n]]++;
+            rows_[place] = static_cast<std::int32_t>(row);
+            values_[place] = gradients[n];
         }
     }
 
+    // After all were placed: what the last thread has come to is the end of an item, and the beginning of the next.
+    void sum(std::int64_t item, int n_threads, const float* users, std::int64_t columns, float scale, float* gradient) const {
+        const std::uint32_t* ends = ends_.data() + (n_threads - 1) * n_items_;
+        const std::int64_t start = item == 0 ? 0 : ends[item - 1], stop = ends[item];
+        rows().weighted_sum(values_.data() + start, users, rows_.data() + start, stop - start, columns, scale, gradient);
+    }
+
   private:
-    std::int32_t begin_, end_;
-    std::vector<std::int64_t> starts_;
+    std::int64_t n_items_ = 0;
+    std::vector<std::uint32_t> ends_;  // a row of items per thread
     std::vector<std::int32_t> rows_;
     std::vector<float> values_;
 };
@@ -80,22 +91,37 @@ inline void sampled_scores_backward(Array<const float, 2> users, Array<const flo
     const auto columns = static_cast<std::int64_t>(users.shape(1));
     const auto n_items = static_cast<std::int64_t>(items.shape(0));
     const Rows& run = rows();
+#ifdef _OPENMP
+    const int most_threads = omp_get_max_threads();
+#else
+    const int most_threads = 1;
+#endif
+    // Kept from batch to batch: fresh memory of this size costs as much as filling it.
+    static thread_local ByItem kept;
+    ByItem& by_item = kept;
+    by_item.prepare(n_items, batch * width, most_threads);
 #pragma omp parallel
     {
-#pragma omp for schedule(static)
-        for (std::int64_t row = 0; row < batch; ++row) {
+#ifdef _OPENMP
+        const int thread = omp_get_thread_num(), n_threads = omp_get_num_threads();
+#else
+        const int thread = 0, n_threads = 1;
+#endif
+        const std::int64_t begin = batch * thread / n_threads, end = batch * (thread + 1) / n_threads;
+        by_item.count(thread, candidates.data(), begin * width, end * width);
+#pragma omp barrier
+#pragma omp single
+        by_item.lay_out(n_threads);
+        for (std::int64_t row = begin; row < end; ++row) {
+            by_item.place(thread, candidates.data(), gradients.data(), row, width);
             run.weighted_sum(gradients.data() + row * width, items.data(), candidates.data() + row * width, width, columns,
                              scale, user_gradients.data() + row * columns);
         }
-#ifdef _OPENMP
-        const std::int64_t thread = omp_get_thread_num(), n_threads = omp_get_num_threads();
-#else
-        const std::int64_t thread = 0, n_threads = 1;
-#endif
-        ItemShare share(static_cast<std::int32_t>(n_items * thread / n_threads),
-                        static_cast<std::int32_t>(n_items * (thread + 1) / n_threads));
-        share.sort(candidates.data(), gradients.data(), batch, width);
-        share.sum(users.data(), columns, scale, item_gradients.data());
+#pragma omp barrier
+#pragma omp for schedule(static)
+        for (std::int64_t item = 0; item < n_items; ++item) {
+            by_item.sum(item, n_threads, users.data(), columns, scale, item_gradients.data() + item * columns);
+        }
     }
 }
 
