@@ -18,14 +18,33 @@ namespace {
 struct TanhInside {
     float k;
 
-    // 1 + tanh y = 2 e^2y / (1 + e^2y)
+    // 1 + tanh y = 2 e^2y / (1 + e^2y) = 2 / (1 + e^-2y), and its slope is 2 sigma / (1 + e^2y)
     float shift(float most) const { return most < 0.0f ? 2.0f * (most * k) : 0.0f; }
     Vector value(Vector d, float shift, Vector& slope) const {
         const Vector twice = 2.0f * (d * k);
-        const Vector share = 1.0f / (exponential(twice) + 1.0f);
-        const Vector sigma = shift < 0.0f ? 2.0f * exponential(twice - shift) * share : 2.0f / (exponential(-twice) + 1.0f);
-        slope = 2.0f * sigma * share;
+        if (shift < 0.0f) {
+            const Vector shifted = exponential(twice - shift);
+            const Vector share = 1.0f / (shifted * exponential(shift) + 1.0f);
+            const Vector sigma = 2.0f * shifted * share;
+            slope = 2.0f * sigma * share;
+            return sigma;
+        }
+        const Vector inverse = exponential(-twice);
+        const Vector sigma = 2.0f / (inverse + 1.0f);
+        slope = sigma * sigma * inverse;
         return sigma;
+    }
+};
+
+// 1 + atan y. Not positive below y = -1.557: where a sum is not, its logarithm is no number, and neither is the loss.
+struct AtanInside {
+    float k;
+
+    float shift(float) const { return 0.0f; }
+    Vector value(Vector d, float, Vector& slope) const {
+        const Vector y = d * k;
+        slope = 1.0f / (y * y + 1.0f);
+        return arc_tangent(y) + 1.0f;
     }
 };
 

@@ -82,7 +82,8 @@ double catalog_row(int operation, const CatalogRow& row) {
         case 5: return InterpolatedRow<SoftplusMeanTerms>(row, largest(row), smallest(row)).run();
         case 6: return row_at_every_positive(row, TanhInside{k});
         case 7: return row_at_every_positive(row, ReluInside{k});
-        default: return row_at_every_positive(row, SoftplusInside{k});
+        case 8: return row_at_every_positive(row, SoftplusInside{k});
+        default: return row_at_every_positive(row, AtanInside{k});
     }
 }
 

@@ -9,20 +9,36 @@ namespace pslrec::PSLREC_VARIANT {
 
 namespace {
 
-// atan x on [-2.4, 2.4]: two half-angle steps would cost roots, so one identity, atan x = pi/4 + atan((x - 1) / (x + 1)).
-inline float arc_tangent(float x) {
-    const float magnitude = x < 0.0f ? -x : x;
-    const bool far = magnitude > 0.41421356f;
-    const float t = far ? (magnitude - 1.0f) / (magnitude + 1.0f) : magnitude;
-    const float z = t * t;
-    float p = 5.048138243e-2f;
-    p = p * z - 8.624676014e-2f;
+// t + t z p(z) for z = t^2, |t| <= 0.4143
+template <typename V>
+inline V small_arc_tangent(V t) {
+    const V z = t * t;
+    V p = z * 5.048138243e-2f - 8.624676014e-2f;
     p = p * z + 1.107136500e-1f;
     p = p * z - 1.428415119e-1f;
     p = p * z + 1.999997726e-1f;
     p = p * z - 3.333333328e-1f;
-    const float y = (far ? 0.785398163397448f : 0.0f) + (p * z * t + t);
+    return p * z * t + t;
+}
+
+// atan x on [-2.4, 2.4]: two half-angle steps would cost roots, so one identity, atan x = pi/4 + atan((x - 1) / (x + 1)).
+inline float arc_tangent(float x) {
+    const float magnitude = x < 0.0f ? -x : x;
+    const bool far = magnitude > 0.41421356f;
+    const float y = (far ? 0.785398163397448f : 0.0f) + small_arc_tangent(far ? (magnitude - 1.0f) / (magnitude + 1.0f) : magnitude);
     return x < 0.0f ? -y : y;
+}
+
+// The same for any x: above 2.4, atan x = pi/2 + atan(-1 / x).
+inline Vector arc_tangent(Vector x) {
+    const Vector none = Vector{}, one = none + 1.0f;
+    const Vector magnitude = x < none ? -x : x;
+    const Whole is_far = magnitude > none + 0.41421356f, is_farther = magnitude > none + 2.41421356f;
+    const Vector above = is_farther ? -one : (is_far ? magnitude - 1.0f : magnitude);
+    const Vector below = is_farther ? magnitude : (is_far ? magnitude + 1.0f : one);
+    const Vector offset = is_farther ? none + 1.570796326794897f : (is_far ? none + 0.785398163397448f : none);
+    const Vector y = offset + small_arc_tangent(above / below);
+    return x < none ? -y : y;
 }
 
 // Each surrogate gives log sigma(d) and its derivative, the slope.

@@ -217,6 +217,30 @@ def test_inside_form_equals_all_pairs(shape, surrogate, variant):
 
 
 @each_shape
+def test_inside_form_of_atan_equals_all_pairs_where_it_is_positive(shape, variant):
+    for temperature in (0.8, 1.0, 2.5):
+        assert_exact(shape, RowOperation("inside", "atan", 1 / temperature))
+
+
+@pytest.mark.parametrize("temperature", [0.005, 0.05, 0.25])
+def test_inside_form_of_atan_with_negatives_far_above(temperature, variant):
+    scores = np.random.default_rng(0).uniform(-0.3, 0.5, (1, N_ITEMS))
+    scores[0, :3] = -0.5, -0.45, -0.4
+    loss_error, gradient_error = errors(
+        scores, block_of([np.arange(3)], N_ITEMS), RowOperation("inside", "atan", 1 / temperature)
+    )
+    assert loss_error <= LOSS_TOLERANCE
+    assert gradient_error <= GRADIENT_TOLERANCE
+
+
+def test_inside_form_of_atan_is_no_number_where_its_sum_has_no_logarithm(variant):
+    scores = np.full((1, N_ITEMS), -0.4)
+    scores[0, 0] = 0.4
+    values, _ = exact(scores, block_of([[0]], N_ITEMS), RowOperation("inside", "atan", 10.0))
+    assert torch.isnan(values).all()
+
+
+@each_shape
 def test_mean_equals_all_pairs_however_far_scores_lie_apart(shape, variant):
     for stretch in (1.0, 4.0, 20.0, 100.0, 1e4):
         assert_exact(shape, RowOperation("mean", "softplus"), stretch)
@@ -224,7 +248,11 @@ def test_mean_equals_all_pairs_however_far_scores_lie_apart(shape, variant):
 
 WITH_NOISE = [RowOperation("log-sum", surrogate, exponent_of(t)) for surrogate in SURROGATES for t in TEMPERATURES]
 WITH_NOISE += [RowOperation("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")]
-WITH_NOISE += [RowOperation("mean", "softplus"), RowOperation("log-sum", "relu", 1.0)]
+WITH_NOISE += [
+    RowOperation("inside", "atan", 1.0),
+    RowOperation("mean", "softplus"),
+    RowOperation("log-sum", "relu", 1.0),
+]
 
 
 def test_false_negatives_weigh_as_the_noise_says(variant):

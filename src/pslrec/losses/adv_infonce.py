@@ -12,7 +12,7 @@ from torch.nn import functional
 from pslrec.losses import base
 from pslrec.losses.adversary import Adversary
 from pslrec.losses.base import Phase, Setup, positive_number
-from pslrec.losses.catalog import CatalogView
+from pslrec.losses.catalog import CatalogFactors, CatalogView
 
 
 def adv_infonce_loss(
@@ -121,8 +121,21 @@ class AdvInfoNCELoss(base.Loss):
             # log δ_j; its mean over the negatives is then 1, as that of N draws is.
             hardness = similarities - view.log_mean(similarities).unsqueeze(1)
         exponents = view.log_mean(hardness + view.scores / self.temperature)[view.owners]
+        return self._values_of_catalog(view.positive_scores, exponents)
+
+    def catalog_values_of_factors(self, factors: CatalogFactors) -> Tensor:
+        with self._adversary_graph() as adversary:
+            similarities = adversary.vectors(factors.users, factors.item_rows)
+            # The mean of δ_j is 1; the number of negatives, by which both sums would be divided, cancels.
+            normalizers = factors.log_sums(similarities)
+        scaled = (factors.user_vectors / self.temperature, factors.item_vectors)
+        exponents = (factors.log_sums(scaled, similarities) - normalizers)[factors.owners]
+        return self._values_of_catalog(factors.positive_scores, exponents)
+
+    def _values_of_catalog(self, positive_scores: Tensor, exponents: Tensor) -> Tensor:
+        """From log mean_j δ_j exp(s_j / τ) of each positive's user."""
         constant = math.log(self.negative_weight * self.catalog_negatives)
-        return -functional.logsigmoid(view.positive_scores / self.temperature - exponents - constant)
+        return -functional.logsigmoid(positive_scores / self.temperature - exponents - constant)
 
     def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
         return {"hardness": self.hardness(users, negatives)}

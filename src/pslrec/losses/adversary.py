@@ -36,8 +36,12 @@ class Adversary(nn.Module):
 
     def similarities(self, users: Tensor, items: Tensor | None = None) -> Tensor:
         """The similarity of users (any,) to some items, or to all, shape (any, items)."""
-        user_rows, item_rows = self._vectors(users, self.items if items is None else self.items[items])
+        user_rows, item_rows = self.vectors(users, items)
         return user_rows @ item_rows.T
+
+    def vectors(self, users: Tensor, items: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Vectors of users (any,) and of some items, or of all, whose products are the similarities."""
+        return self._vectors(users, self.items if items is None else self.items[items])
 
     def _vectors(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         user_rows: Tensor = self.users[users]

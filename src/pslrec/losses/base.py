@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pslrec.errors import ConfigError, PslrecError
-from pslrec.losses.catalog import CatalogStep, CatalogView
+from pslrec.losses.catalog import CatalogFactors, CatalogStep, CatalogView
 from pslrec.registry import Registry
 
 Phase = Literal["model", "adversary"]
@@ -193,6 +193,10 @@ class Loss(nn.Module, ABC):
             f"loss `{self.name}` has no `catalog_values`, so it can not be trained on the whole catalogue; "
             "set `sampling.negatives` to a number"
         )
+
+    def catalog_values_of_factors(self, factors: CatalogFactors) -> Tensor:
+        """The same from vectors; a loss defines it where that is faster, beside `catalog_values`."""
+        raise NotImplementedError
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""

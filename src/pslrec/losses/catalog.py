@@ -116,6 +116,35 @@ def _size(scores: Tensor) -> int:
     return max(LARGEST_PIECE // scores.shape[1], 1)
 
 
+LogSums = Callable[..., Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogFactors:
+    """A block as vectors instead of scores, for losses that need no more of the negatives than log-sums of products.
+
+    Args:
+        user_vectors: shape (block, dimension), with a graph; products with `item_vectors` are scores.
+        item_vectors: shape (n_items, dimension), with a graph.
+        users: as in `CatalogView`, and so are `owners`, `items` and `item_rows`.
+        log_sums: `log_sums((left, right), ...)` is log Σ_j w_j exp(Σ <left_u, right_j>) over the negatives of each user,
+            shape (block,), differentiable in all tables.
+    """
+
+    user_vectors: Tensor
+    item_vectors: Tensor
+    users: Tensor
+    owners: Tensor
+    items: Tensor
+    item_rows: Tensor | None
+    log_sums: LogSums
+
+    @cached_property
+    def positive_scores(self) -> Tensor:
+        """The score of each positive, shape (pairs,)."""
+        return (self.user_vectors[self.owners] * self.item_vectors[self.items]).sum(dim=1)
+
+
 @dataclass(frozen=True, eq=False)
 class CatalogStep:
     """The block that has just been trained on exactly, for losses that look at the model again after it moved.

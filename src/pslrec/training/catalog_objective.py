@@ -1,15 +1,18 @@
 """What a step of exact training minimises: the mean loss of a block's positives over all their negatives."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
-from pslrec.kernels.catalog import CatalogPass, RowOperation, catalog_row_values, takes
+from pslrec.kernels.catalog import CatalogLogSums, CatalogPass, RowOperation, catalog_row_values, takes
 from pslrec.kernels.catalog_block import CatalogBlock
+from pslrec.kernels.sampled import runs_compiled
 from pslrec.losses import Loss
-from pslrec.losses.catalog import CatalogStep, CatalogView
+from pslrec.losses.catalog import CatalogFactors, CatalogStep, CatalogView
 from pslrec.training.objective import SCALES, scored_tables
 
 
@@ -26,6 +29,8 @@ class CatalogObjective:
         self.backbone, self.loss = backbone, loss
         self._operation = None if form is None else RowOperation(form.kind, form.surrogate, form.exponent)
         self._factor = 1.0 if form is None else form.factor
+        self._takes_factors = type(loss).catalog_values_of_factors is not Loss.catalog_values_of_factors
+        self._log_sums = CatalogLogSums()
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
@@ -47,7 +52,7 @@ class CatalogObjective:
             block: whose vectors these are.
         """
         if self._operation is None or not takes(users, self._operation):
-            return self.loss.catalog_values(self.view(users, items, block)).mean()
+            return self._values(users, items, block).mean()
         return self._compiled(users, items, block, self._operation)
 
     def _compiled(self, users: Tensor, items: Tensor, block: CatalogBlock, operation: RowOperation) -> Tensor:
@@ -62,6 +67,28 @@ class CatalogObjective:
                 # A sum over the part stands for one over the whole.
                 constant = float((reduced.shares.log() * reduced.block.positives.lengths()).sum())
         return self._factor * (values.sum() + constant).to(users.dtype) / block.n_pairs
+
+    def _values(self, users: Tensor, items: Tensor, block: CatalogBlock) -> Tensor:
+        if self._takes_factors and runs_compiled(users):
+            return self.loss.catalog_values_of_factors(self._factors(users, items, block))
+        return self.loss.catalog_values(self.view(users, items, block))
+
+    def _factors(self, users: Tensor, items: Tensor, block: CatalogBlock) -> CatalogFactors:
+        part, columns = block, None
+        if block.drawn is not None:
+            reduced = block.reduced()
+            part, columns = reduced.block, reduced.columns
+            items = items.index_select(0, columns)
+        owners, pair_items = part.pairs()
+        return CatalogFactors(
+            user_vectors=users * SCALES[self.loss.similarity],
+            item_vectors=items,
+            users=block.users,
+            owners=owners,
+            items=pair_items,
+            item_rows=columns,
+            log_sums=partial(self._log_sums, part),
+        )
 
     def graphless(self, vectors: Tensor) -> tuple[CatalogPass, float] | None:
         """The compiled pass over whole blocks and the factor of its values, if it is there for such vectors."""

@@ -15,7 +15,9 @@ from pslrec.training.objective import SampledObjective, scored_tables
 COMPILED = [
     *[(name, {}) for name in ("sl", "bsl", "psl-tanh", "psl-atan", "psl-relu", "psl-softplus", "bpr")],
     *[(f"psl-{surrogate}", {"form": "inside"}) for surrogate in ("tanh", "relu", "softplus")],
+    ("psl-atan", {"form": "inside", "temperature": 1.0}),
     ("psl", {"surrogate": "exp", "form": "inside"}),
+    *[("adv-infonce", options) for options in ({}, {"temperature": 0.005}, {"variant": "original"})],
 ]
 BOTH_WAYS = [
     *[(loss, options, "mf") for loss, options in COMPILED],
@@ -63,6 +65,29 @@ def test_compiled_and_plain_path_agree(train, name, options, backbone, n_shared,
     monkeypatch.setattr("pslrec.kernels.sampled.IS_COMPILED", False)
     monkeypatch.setattr("pslrec.kernels.catalog.native", None)
     assert_same(compiled, value_and_gradients(model, loss, block))
+
+
+@pytest.mark.parametrize("keep_positives", [False, True])
+@pytest.mark.parametrize("phase", ["model", "adversary"])
+def test_adversary_and_model_get_the_gradient_of_the_plain_path(train, phase, keep_positives, monkeypatch):
+    loss = built("adv-infonce", train)
+    loss.start_epoch(0, phase)
+    model = backbone_for(loss, train)
+    false = train.select(np.arange(0, len(train), 9))
+    kept = train if keep_positives else train.select(np.setdiff1d(np.arange(len(train)), np.arange(0, len(train), 9)))
+    block = next(UserBlocks(kept, batch_pairs=300, false_negatives=false, noise=0.2).epoch(0))
+
+    def gradients():
+        loss.zero_grad()
+        found = value_and_gradients(model, loss, block)
+        tables = [loss.adversary.users.grad, loss.adversary.items.grad] if phase == "adversary" else []
+        return *found, *tables
+
+    compiled = gradients()
+    assert len(compiled) == (5 if phase == "adversary" else 3)
+    monkeypatch.setattr("pslrec.kernels.sampled.IS_COMPILED", False)
+    for ours, plain in zip(compiled[1:], gradients()[1:], strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-5 * float(plain.abs().max()))
 
 
 # The others are normalised to a number of draws; the contract of the losses writes them out.
