@@ -226,6 +226,43 @@ def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce:
     assert (inside["temperature"], inside["learning_rate"]) == (best["temperature"], best["learning_rate"])
 
 
+def test_the_search_leaves_the_worse_trials_of_each_learning_rate(places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    text = grid.read_text().replace(
+        "temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.1, 0.5, 1.0]"
+    )
+    text = text.replace('"training.validate_every" = 5', '"training.validate_every" = 1')
+    grid.write_text(re.sub(r"rounds = .*", "rounds = [{ epochs = 1, keep = 2 }, { epochs = 2, keep = 1 }]", text))
+    choice = Choice(["health"], ["mf"], ["psl-relu"], modes=["catalog"], epochs=3)
+    reproduction = Reproduction(places, choice)
+    reproduction.run("forms", search=True)
+    tried = reproduction.results.rows("forms-search")
+    assert sorted((row["learning_rate"], row["epochs"], row["outcome"]) for row in tried) == [
+        (rate, *end) for rate in ("0.01", "0.1") for end in (("1", "left"), ("2", "left"), ("3", "finished"))
+    ]
+    finished = [row for row in tried if row["outcome"] == "finished"]
+    best = max(finished, key=lambda row: float(row["validation_ndcg20"]))
+    (inside,) = [row for row in reproduction.results.rows("forms") if row["form"] == "inside"]
+    assert inside["temperature"] == best["temperature"]
+    assert not reproduction.notes
+    # Everything is known: nothing is trained again, with the search or without.
+    shutil.rmtree(places.runs / "amazon-health")
+    for search in (False, True):
+        assert all(task.state == "done" for task in Reproduction(places, choice).run("forms", search=search))
+    assert not (places.runs / "amazon-health").exists()
+
+
+def test_a_search_in_which_all_diverges_says_so(places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    grid.write_text(
+        grid.read_text().replace("temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.005]")
+    )
+    reproduction = Reproduction(places, Choice(["health"], ["mf"], ["psl-atan"], modes=["catalog"], epochs=1))
+    reproduction.run("forms", search=True)
+    assert {row["outcome"] for row in reproduction.results.rows("forms-search")} == {"diverged"}
+    assert any("diverged" in note for note in reproduction.notes)
+
+
 def test_the_popularity_split_is_made_where_it_is_missing(places: Places) -> None:
     made = places.provision().path("amazon-health", "popularity")
     assert made == (places.runs / "data" / "amazon2014-health-popularity").resolve()

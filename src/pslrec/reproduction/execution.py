@@ -13,8 +13,9 @@ import torch
 
 from pslrec import __version__
 from pslrec.artifacts.files import write_tensors, write_text
+from pslrec.config import RunConfig
 from pslrec.errors import PslrecError
-from pslrec.experiment import RunResult, run
+from pslrec.experiment import RunResult, run, train_on_validation
 from pslrec.reproduction.cells import Cell
 from pslrec.reproduction.cost import Costs
 from pslrec.reproduction.ledgers import Ledger
@@ -68,6 +69,7 @@ class Executor:
         provision: where data come from.
         runs: the directory of run directories.
         deadline: of the monotonic clock, after which nothing goes on.
+        until: the epoch at which cells are left for now and judged on validation only, unless they end before it.
         watch: is told whenever something changes.
     """
 
@@ -78,10 +80,11 @@ class Executor:
         runs: Path,
         *,
         deadline: float = float("inf"),
+        until: int | None = None,
         watch: Watcher = lambda _tasks: None,
     ) -> None:
         self.ledger, self.provision, self.runs, self._watch = ledger, provision, runs, watch
-        self._deadline = deadline
+        self._deadline, self._until = deadline, until
         self._tasks: list[Task] = []
 
     def run(self, cells: Sequence[Cell], costs: Costs) -> list[Task]:
@@ -158,9 +161,19 @@ class Executor:
         path.mkdir(parents=True, exist_ok=True)
         if not (path / COMMIT).exists():
             write_text(path / COMMIT, f"{current_commit()}\n")
-        result = run(task.cell.config(data), out=path, resume=True, listeners=[self._listener(task)])
+        metrics = self._trained(task, path, task.cell.config(data))
+        return metrics, (path / COMMIT).read_text().strip()
+
+    def _trained(self, task: Task, path: Path, config: RunConfig) -> dict[str, Any]:
+        until, listeners = self._until, [self._listener(task)]
+        if until is not None and until < task.cell.epochs:
+            found = train_on_validation(config, out=path, pause=lambda epoch: epoch >= until, listeners=listeners)
+            if "failed" in found:
+                raise TrainingDivergedError(found["failed"])
+            return found
+        result = run(config, out=path, resume=True, listeners=listeners)
         write_tensors(path / PER_USER, _per_user(result), {"protocol": result.test.protocol})
-        return result.metrics, (path / COMMIT).read_text().strip()
+        return result.metrics
 
     def _listener(self, task: Task) -> Callable[[Event], None]:
         started, first = time.monotonic(), [0]
@@ -168,9 +181,10 @@ class Executor:
         def listen(event: Event) -> None:
             if isinstance(event, EpochFinished):
                 first[0] = first[0] or event.epoch
-                task.share = event.epoch / task.cell.epochs
+                epochs = min(self._until or task.cell.epochs, task.cell.epochs)
+                task.share = event.epoch / epochs
                 done = event.epoch - first[0] + 1
-                task.seconds = (time.monotonic() - started) / done * task.cell.epochs
+                task.seconds = (time.monotonic() - started) / done * epochs
                 self._watch(self._tasks)
             elif isinstance(event, CheckpointSaved) and time.monotonic() > self._deadline and task.share < 1:
                 raise BudgetSpent("the time that was given is over; the same command goes on from here")

@@ -35,11 +35,19 @@ class Part(_Strict):
     interpretations: tuple[str, ...] = ("removed",)
 
 
+class Round(_Strict):
+    """After so many epochs, how many trials of each learning rate go on."""
+
+    epochs: int
+    keep: int
+
+
 class Search(_Strict):
     """Values to try on validation data."""
 
     temperature: tuple[float, ...]
     learning_rate: tuple[float, ...]
+    rounds: tuple[Round, ...] = ()
 
 
 class GridFile(_Strict):

@@ -8,7 +8,8 @@ from pslrec.reproduction.published import Value
 from pslrec.reproduction.results import COLUMNS, Results, Row, cutoff_rows, published_columns, row_of
 
 SEARCH = "forms-search"
-SEARCH_COLUMNS = (*COLUMNS[:15], "validation_ndcg20", "best_epoch", "seconds", "outcome", "commit")
+DIVERGED = "diverged"
+SEARCH_COLUMNS = (*COLUMNS[:15], "validation_ndcg20", "best_epoch", "epochs", "seconds", "outcome", "commit")
 
 
 class Ledger(Protocol):
@@ -76,42 +77,45 @@ class SearchLedger:
 
     Args:
         results: the directory of CSVs.
+        until: the epochs a try must have been trained for to count.
     """
 
-    def __init__(self, results: Results) -> None:
-        self.results = results
+    def __init__(self, results: Results, until: int) -> None:
+        self.results, self._until = results, until
 
     def find(self, cell: Cell) -> str | None:
         """NDCG@20 on validation."""
-        known = self.results.by_identity([SEARCH]).get(cell.identity)
+        known = self._known(cell)
         return None if known is None else f"validation {known['validation_ndcg20'] or known['outcome']}"
+
+    def value(self, cell: Cell) -> float | None:
+        """The same as a number, -inf for a try that diverged."""
+        known = self._known(cell)
+        return None if known is None else float(known["validation_ndcg20"] or "-inf")
 
     def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:
         """Its value on validation; that on the test part is not looked at."""
+        epochs = metrics["trained_epochs"]
         self._add(
             cell,
             {
                 "validation_ndcg20": f"{metrics['validation']['ndcg@20']:.5f}",
                 "best_epoch": str(metrics["best_epoch"]),
-                "seconds": str(round(metrics["seconds_per_epoch"] * metrics["trained_epochs"])),
-                "outcome": "finished",
+                "epochs": str(epochs),
+                "seconds": str(round(metrics["seconds_per_epoch"] * epochs)),
+                "outcome": "finished" if epochs == cell.epochs else "left",
                 "commit": commit,
             },
         )
 
     def record_failure(self, cell: Cell, commit: str) -> None:
         """A row without a value."""
-        self._add(cell, {"outcome": "diverged", "commit": commit})
+        self._add(cell, {"outcome": DIVERGED, "commit": commit})
 
-    def best(self, cells: list[Cell]) -> Cell | None:
-        """The cell with the highest value on validation; `None` unless all were tried and one of them went well."""
-        known = self.results.by_identity([SEARCH])
-        rows = [known.get(cell.identity) for cell in cells]
-        if not all(rows):
-            return None
-        values = [float(row["validation_ndcg20"] or "-inf") for row in rows if row is not None]
-        best = max(range(len(cells)), key=lambda index: values[index])
-        return cells[best] if values[best] > float("-inf") else None
+    def _known(self, cell: Cell) -> Row | None:
+        row = self.results.by_identity([SEARCH]).get(cell.identity)
+        is_through = row is not None and (row["outcome"] == DIVERGED or int(row["epochs"]) >= self._until)
+        return row if is_through else None
 
     def _add(self, cell: Cell, values: Row) -> None:
         row = dict.fromkeys(SEARCH_COLUMNS, "") | cell.columns() | values

@@ -15,7 +15,7 @@ from pslrec.reproduction.ledgers import Ledger, SearchLedger, TableLedger
 from pslrec.reproduction.page import tables_of, write_rendered, write_table
 from pslrec.reproduction.provision import Provision
 from pslrec.reproduction.results import Results
-from pslrec.reproduction.search import inside_cells, inside_trials
+from pslrec.reproduction.search import best_trial, inside_cells, inside_trials
 from pslrec.reproduction.tabular import TextTable
 
 FORMS = "forms"
@@ -83,17 +83,23 @@ class Reproduction:
         return self._finished
 
     def _inside(self, outside: Sequence[Cell], *, search: bool) -> list[Cell]:
-        ledger = SearchLedger(self.results)
-        trials = inside_trials(self.grid, list(outside), self.choice)
-        if search:
-            self._execute(ledger, [trial for group in trials.values() for trial in group])
-        found = {group: ledger.best(cells) for group, cells in trials.items()}
-        self.notes += [
-            f"{', '.join(group)}: the settings of the inside form were never printed; find them with --search"
-            for group, best in found.items()
-            if best is None
-        ]
-        chosen = [best for best in found.values() if best is not None]
+        def train(trials: Sequence[Cell], until: int) -> list[float | None]:
+            ledger = SearchLedger(self.results, until)
+            if search:
+                self._execute(ledger, trials, until=until)
+            return [ledger.value(trial) for trial in trials]
+
+        chosen = []
+        for group, trials in inside_trials(self.grid, list(outside), self.choice).items():
+            best = best_trial(trials, self.grid.file.search.rounds, train)
+            if best is not None:
+                chosen.append(best)
+            elif all(SearchLedger(self.results, until=0).value(trial) == -float("inf") for trial in trials):
+                self.notes.append(f"{', '.join(group)}: every setting of the inside form that was tried diverged")
+            else:
+                self.notes.append(
+                    f"{', '.join(group)}: the settings of the inside form were never printed; find them with --search"
+                )
         return [cell for best in chosen for cell in inside_cells(self.grid, best, self.choice)]
 
     def render(self, table: str) -> list[TextTable]:
@@ -114,13 +120,14 @@ class Reproduction:
         self.places.runs.mkdir(parents=True, exist_ok=True)
         return reproduction_report(self.results.directory, self.places.runs / "report.html")
 
-    def _execute(self, ledger: Ledger, cells: Sequence[Cell]) -> None:
+    def _execute(self, ledger: Ledger, cells: Sequence[Cell], *, until: int | None = None) -> None:
         earlier = list(self._finished)
         executor = Executor(
             ledger,
             self.places.provision(),
             self.places.runs,
             deadline=self._deadline,
+            until=until,
             watch=lambda tasks: self._watch([*earlier, *tasks]),
         )
         self._finished = earlier + executor.run(cells, self._costs)

@@ -1,14 +1,16 @@
 """Settings that were never printed: those of the inside form, found on validation data."""
 
 import itertools
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from pslrec.reproduction.cells import Cell
-from pslrec.reproduction.grid import Choice, Grid, varied
+from pslrec.reproduction.grid import Choice, Grid, Round, varied
 from pslrec.reproduction.ledgers import SEARCH
 
 Group = tuple[str, ...]
+Train = Callable[[Sequence[Cell], int], Sequence[float | None]]
 
 
 def inside_trials(grid: Grid, outside: list[Cell], choice: Choice) -> dict[Group, list[Cell]]:
@@ -34,6 +36,40 @@ def inside_trials(grid: Grid, outside: list[Cell], choice: Choice) -> dict[Group
             trial = replace(cell, table=SEARCH, form="inside", settings=settings, settings_from="search")
             trials.setdefault(group_of(cell), []).append(trial)
     return trials
+
+
+def best_trial(trials: Sequence[Cell], rounds: Sequence[Round], train: Train) -> Cell | None:
+    """The trial with the highest value on validation; `None` where one is not trained as far as it should be, or all diverged.
+
+    After each round the best of each learning rate go on: a high one is ahead early, whatever it comes to.
+
+    Args:
+        trials: what to try.
+        rounds: when to leave some; those beyond a trial's epochs are not made.
+        train: trains trials up to an epoch, and gives the value of each: -inf if it diverged, `None` if it was not trained.
+    """
+    last = max(trial.epochs for trial in trials)
+    whole = Round(epochs=last, keep=len(trials))
+    alive = list(trials)
+    for each in (*(one for one in rounds if one.epochs < last), whole):
+        values = dict(zip(alive, train(alive, each.epochs), strict=True))
+        known = {trial: value for trial, value in values.items() if value is not None}
+        if len(known) < len(values):
+            return None
+        well = [trial for trial, value in known.items() if value > float("-inf")]
+        alive = _best_of_each_rate(sorted(well, key=lambda trial: -known[trial]), each.keep)
+    return alive[0] if alive else None
+
+
+def _best_of_each_rate(ranked: Sequence[Cell], keep: int) -> list[Cell]:
+    kept: dict[float, int] = defaultdict(int)
+    found = []
+    for trial in ranked:
+        rate = trial.settings["training.learning_rate"]
+        kept[rate] += 1
+        if kept[rate] <= keep:
+            found.append(trial)
+    return found
 
 
 def inside_cells(grid: Grid, best: Cell, choice: Choice) -> Iterator[Cell]:
