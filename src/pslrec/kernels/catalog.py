@@ -18,10 +18,11 @@ from torch.autograd.function import once_differentiable
 
 from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.log_sum import SURROGATES
+from pslrec.kernels.memory import KeptMemory
 from pslrec.kernels.native import native
 from pslrec.kernels.sampled import runs_compiled
 
-__all__ = ["CatalogBlock", "CatalogLogSums", "CatalogPass", "RowOperation", "catalog_row_values", "takes"]
+__all__ = ["CatalogBlock", "CatalogPass", "RowOperation", "catalog_log_sums", "catalog_row_values", "takes"]
 
 TOLERANCE = 1e-7
 FIRST_NODES = 8
@@ -144,44 +145,28 @@ def _multiply(left: Tensor, right: Tensor, factor: float, out: Tensor) -> None:
     torch.addmm(out, left, right, beta=0, alpha=factor, out=out)
 
 
-class CatalogLogSums:
-    """`log sum_j w_j exp(sum_f <left_f[u], right_f[j]>)` of every user of a block, shape (block,), float32.
+def catalog_log_sums(block: CatalogBlock, *factors: tuple[Tensor, Tensor]) -> Tensor:
+    """`log sum_j w_j exp(sum_f <left_f[u], right_f[j]>)` of every user of the block, shape (block,), float32.
 
-    Differentiable in all tables; only those that ask for a gradient cost a product on the way back. The memory of a block is
-    kept for the next ones, for what `CatalogPass` says. For tensors that `runs_compiled` takes.
+    Differentiable in all tables; only those that ask for a gradient cost a product on the way back. For tensors that
+    `runs_compiled` takes.
+
+    Args:
+        block: its users have a positive at least.
+        factors: pairs of tables whose products are added up, shapes (block, any) and (n_items, the same).
     """
+    sums: Tensor = _LogSums.apply(block, *(table for pair in factors for table in pair))  # type: ignore[no-untyped-call]
+    return sums
 
-    def __init__(self) -> None:
-        self._free: list[Tensor] = []
 
-    def __call__(self, block: CatalogBlock, *factors: tuple[Tensor, Tensor]) -> Tensor:
-        """The log-sums.
-
-        Args:
-            block: its users have a positive at least.
-            factors: pairs of tables whose products are added up, shapes (block, any) and (n_items, the same).
-        """
-        sums: Tensor = _LogSums.apply(self, block, *(table for pair in factors for table in pair))  # type: ignore[no-untyped-call]
-        return sums
-
-    def take(self, rows: int, columns: int) -> Tensor:
-        """Memory that nobody uses."""
-        kept = self._free.pop() if self._free else torch.empty(0)
-        if kept.numel() < rows * columns:
-            kept = torch.empty(rows * columns + rows * columns // 4)
-        return kept[: rows * columns].view(rows, columns)
-
-    def give_back(self, memory: Tensor) -> None:
-        """Let the next block have it."""
-        base = memory._base
-        self._free.append(memory.flatten() if base is None else base)
+_MEMORY = KeptMemory()
 
 
 class _LogSums(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, memory: CatalogLogSums, block: CatalogBlock, *tables: Tensor) -> Tensor:
+    def forward(ctx: Any, block: CatalogBlock, *tables: Tensor) -> Tensor:
         tables = tuple(table.detach() for table in tables)
-        slopes = memory.take(len(tables[0]), len(tables[1]))
+        slopes = _MEMORY.take(len(tables[0]), len(tables[1]))
         for number, (left, right) in enumerate(zip(tables[::2], tables[1::2], strict=True)):
             torch.addmm(slopes, left, right.T, beta=min(number, 1), out=slopes)
         owners, items = block.pairs()
@@ -189,12 +174,12 @@ class _LogSums(torch.autograd.Function):
         at_positives = slopes[owners, items].double()
         # SL, which is the log-sum less the positive, for each of a user's positives.
         values = row_gradients(slopes, block, RowOperation("log-sum", "exp"))
-        ctx.memory, ctx.slopes = memory, slopes
+        ctx.slopes = slopes
         if any(ctx.needs_input_grad):
             slopes.index_put_((owners, items), torch.ones(len(owners)), accumulate=True)
             ctx.save_for_backward(counts, *tables)
         else:
-            memory.give_back(slopes)
+            _MEMORY.give_back(slopes)
         return (values.index_add(0, owners, at_positives) / counts).float()
 
     @staticmethod
@@ -202,15 +187,15 @@ class _LogSums(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         counts, *tables = ctx.saved_tensors
         factors = (gradients[0] / counts).unsqueeze(1)
-        found: list[Tensor | None] = [None, None]
+        found: list[Tensor | None] = [None]
         for n in range(len(tables)):
-            if not ctx.needs_input_grad[n + 2]:
+            if not ctx.needs_input_grad[n + 1]:
                 found.append(None)
             elif n % 2 == 0:
                 found.append(torch.mm(ctx.slopes, tables[n + 1]).mul_(factors))
             else:
                 found.append(torch.mm(ctx.slopes.T, tables[n - 1] * factors))
-        ctx.memory.give_back(ctx.slopes)
+        _MEMORY.give_back(ctx.slopes)
         ctx.slopes = None  # a second way back would find another block's
         return tuple(found)
 
@@ -221,17 +206,20 @@ class _CatalogRows(torch.autograd.Function):
         ctx: Any, users: Tensor, items: Tensor, block: CatalogBlock, operation: RowOperation, scale: float
     ) -> Tensor:
         users, items = users.detach(), items.detach()
-        # Scaling the few users is cheaper than scaling all scores.
-        slopes = torch.mm(users * scale, items.T)
+        slopes = _MEMORY.take(len(users), len(items))
+        _multiply(users, items.T, scale, slopes)
         values = row_gradients(slopes, block, operation)
-        ctx.save_for_backward(users, items, slopes)
-        ctx.scale = scale
+        ctx.save_for_backward(users, items)
+        ctx.slopes, ctx.scale = slopes, scale
         return values
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        users, items, slopes = ctx.saved_tensors
+        users, items = ctx.saved_tensors
         factors = (ctx.scale * gradients[0]).float().unsqueeze(1)
-        user_gradients = torch.mm(slopes, items).mul_(factors)
-        item_gradients = torch.mm(slopes.T, users * factors)
+        user_gradients = torch.mm(ctx.slopes, items).mul_(factors)
+        item_gradients = torch.mm(ctx.slopes.T, users * factors)
+        _MEMORY.give_back(ctx.slopes)
+        ctx.slopes = None  # a second way back would find another block's
         return user_gradients, item_gradients, None, None, None

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
-from pslrec.kernels.catalog import CatalogLogSums, CatalogPass, RowOperation, catalog_row_values, takes
+from pslrec.kernels.catalog import CatalogPass, RowOperation, catalog_log_sums, catalog_row_values, takes
 from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.sampled import runs_compiled
 from pslrec.losses import Loss
@@ -30,7 +30,6 @@ class CatalogObjective:
         self._operation = None if form is None else RowOperation(form.kind, form.surrogate, form.exponent)
         self._factor = 1.0 if form is None else form.factor
         self._takes_factors = type(loss).catalog_values_of_factors is not Loss.catalog_values_of_factors
-        self._log_sums = CatalogLogSums()
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
@@ -87,7 +86,7 @@ class CatalogObjective:
             owners=owners,
             items=pair_items,
             item_rows=columns,
-            log_sums=partial(self._log_sums, part),
+            log_sums=partial(catalog_log_sums, part),
         )
 
     def graphless(self, vectors: Tensor) -> tuple[CatalogPass, float] | None:
