@@ -125,9 +125,12 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables."""
     console = Console()
     for text_table in tables:
-        shown = Table(title=text_table.title, title_justify="left", box=None, pad_edge=False)
+        shown = Table(title=text_table.title, title_justify="left", box=None, pad_edge=False, collapse_padding=True)
         for place, name in enumerate(text_table.header):
-            shown.add_column(name, justify="left" if place < text_table.labels else "right")
+            words = " ".join([name, *(cells[place] for cells in text_table.rows)]).replace("**", "").split()
+            # Narrow terminals break lines between words, never within one.
+            longest = max(map(len, words), default=0)
+            shown.add_column(name, justify="left" if place < text_table.labels else "right", min_width=longest)
         for cells in text_table.rows:
             shown.add_row(*(escape(cell.replace("**", "")) for cell in cells))
         console.print(shown)

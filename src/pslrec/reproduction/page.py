@@ -1,7 +1,7 @@
 """Writing the tables: into the marked sections of a Markdown page, and as LaTeX."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from pslrec.artifacts.files import read_text, write_text
@@ -29,7 +29,14 @@ def write_table(directory: Path, grid: Grid, results: Results, table: str) -> li
     return tables
 
 
-def tables_of(grid: Grid, results: Results, table: str, *, with_tries: bool = False) -> list[TextTable]:
+def tables_of(
+    grid: Grid,
+    results: Results,
+    table: str,
+    *,
+    with_tries: bool = False,
+    among: Container[tuple[str, str]] | None = None,
+) -> list[TextTable]:
     """The tables of a CSV of runs.
 
     Args:
@@ -37,8 +44,10 @@ def tables_of(grid: Grid, results: Results, table: str, *, with_tries: bool = Fa
         results: the directory of CSVs.
         table: which one.
         with_tries: whether runs with fewer epochs are in it.
+        among: pairs of data set and backbone to show; all of them if not given.
     """
     rows = [row for row in results.rows(table) if tuple(row) == COLUMNS]
+    rows = [row for row in rows if among is None or (row["dataset"], row["backbone"]) in among]
     summaries = [summary for summary in summarize(rows) if with_tries or not _is_try(summary)]
     places = list(grid.file.datasets)
     if table in NOISE:

@@ -103,11 +103,16 @@ class Reproduction:
         return [cell for best in chosen for cell in inside_cells(self.grid, best, self.choice)]
 
     def render(self, table: str) -> list[TextTable]:
-        """Write what is known of a table: significance, Markdown and LaTeX; of a try nothing is written."""
-        if self.is_try:
-            return tables_of(self.grid, self.results, table, with_tries=True)
-        significance.update(self.results, table, self.grid.cells(table, self.choice), self.places.runs)
-        return write_table(self.places.directory, self.grid, self.results, table)
+        """Write what is known of a table: significance, Markdown and LaTeX; of a try nothing is written.
+
+        Gives the tables of the data sets and backbones that were chosen.
+        """
+        cells = self.grid.cells(table, self.choice)
+        if not self.is_try:
+            significance.update(self.results, table, cells, self.places.runs)
+            write_table(self.places.directory, self.grid, self.results, table)
+        chosen = {(cell.dataset, cell.backbone) for cell in cells}
+        return tables_of(self.grid, self.results, table, with_tries=self.is_try, among=chosen)
 
     def _write_page(self, table: str) -> None:
         if not self.is_try:

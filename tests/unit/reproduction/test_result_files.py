@@ -9,6 +9,7 @@ import pytest
 from pslrec.reproduction.grid import Choice, Grid
 from pslrec.reproduction.layouts import beside, noise_tables, percent, results_tables
 from pslrec.reproduction.page import filled, tables_of, write_table
+from pslrec.reproduction.reproducing import Places, Reproduction
 from pslrec.reproduction.results import COLUMNS, Results, Row, exclusive, row_of
 from pslrec.reproduction.summaries import Sample, summarize
 
@@ -176,6 +177,18 @@ def test_tries_are_left_out_of_the_tables(grid: Grid, tmp_path: Path) -> None:
     results.add("iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"], epochs=3))
     assert tables_of(grid, results, "iid") == []
     assert len(tables_of(grid, results, "iid", with_tries=True)) == 1
+
+
+def test_a_command_shows_the_tables_that_were_chosen_and_writes_all(grid: Grid, tmp_path: Path) -> None:
+    (tmp_path / "published").symlink_to(DIRECTORY / "published")
+    (tmp_path / "grid.toml").write_text((DIRECTORY / "grid.toml").read_text())
+    (tmp_path / "README.md").write_text("<!-- results: iid -->\n<!-- end of results -->\n")
+    places = Places(tmp_path, tmp_path / "runs")
+    for dataset in ("health", "electronic"):
+        places.results().add("iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=[dataset], backbones=["mf"]))
+    (shown,) = Reproduction(places, Choice(["health"], ["mf"])).render("iid")
+    assert shown.title == "Amazon-Health, MF"
+    assert (tmp_path / "README.md").read_text().count("### Amazon-") == 2
 
 
 def test_the_committed_page_is_what_the_committed_results_give(grid: Grid) -> None:
