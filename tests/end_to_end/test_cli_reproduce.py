@@ -219,6 +219,7 @@ def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce:
     assert "find them with --search" in without.err
     done = reproduce(*forms, "--search")
     assert done.code == 0, done.err
+    assert "temperature 0.25, learning rate 0.01" in done.err
     tried = rows(places.runs / "results" / "forms-search.csv")
     assert len(tried) == 4
     best = max(tried, key=lambda row: float(row["validation_ndcg20"]))

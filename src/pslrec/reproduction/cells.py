@@ -31,6 +31,7 @@ IDENTITY = (
     "negatives",
 )
 Identity = tuple[str, ...]
+SOUGHT = "search"  # where settings come from that were never printed
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +135,8 @@ class Cell:
         parts += [self.form] if self.form == "inside" else []
         parts += [f"p {columns['noise']}"] if float(columns["noise"]) else []
         parts += [self.setting] if "," in self.setting else []
+        if self.settings_from == SOUGHT:
+            parts += [f"temperature {columns['temperature']}", f"learning rate {columns['learning_rate']}"]
         return ", ".join([*parts, columns["negatives"], columns["protocol"], f"seed {self.seed}"])
 
     def in_table(self, table: str) -> "Cell":

@@ -94,7 +94,7 @@ class Executor:
             cells: what to run.
             costs: how long each will take.
         """
-        tasks = sorted((Task(cell, costs.seconds(cell)) for cell in cells), key=lambda task: task.seconds)
+        tasks = sorted((self._task(cell, costs) for cell in cells), key=lambda task: task.seconds)
         self._tasks = tasks
         for task in tasks:
             self._settle(task)
@@ -110,6 +110,12 @@ class Executor:
             self._watch(tasks)
             raise
         return tasks
+
+    def _task(self, cell: Cell, costs: Costs) -> Task:
+        return Task(cell, costs.seconds(cell) * self._epochs(cell) / cell.epochs)
+
+    def _epochs(self, cell: Cell) -> int:
+        return min(self._until or cell.epochs, cell.epochs)
 
     def _attempt_all(self, state: State) -> None:
         for task in self._tasks:
@@ -181,7 +187,7 @@ class Executor:
         def listen(event: Event) -> None:
             if isinstance(event, EpochFinished):
                 first[0] = first[0] or event.epoch
-                epochs = min(self._until or task.cell.epochs, task.cell.epochs)
+                epochs = self._epochs(task.cell)
                 task.share = event.epoch / epochs
                 done = event.epoch - first[0] + 1
                 task.seconds = (time.monotonic() - started) / done * epochs

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from pslrec.reproduction.cells import Cell
+from pslrec.reproduction.cells import SOUGHT, Cell
 from pslrec.reproduction.grid import Choice, Grid, Round, varied
 from pslrec.reproduction.ledgers import SEARCH
 
@@ -33,7 +33,7 @@ def inside_trials(grid: Grid, outside: list[Cell], choice: Choice) -> dict[Group
                 "loss.temperature": temperature,
                 "training.learning_rate": learning_rate,
             }
-            trial = replace(cell, table=SEARCH, form="inside", settings=settings, settings_from="search")
+            trial = replace(cell, table=SEARCH, form="inside", settings=settings, settings_from=SOUGHT)
             trials.setdefault(group_of(cell), []).append(trial)
     return trials
 
