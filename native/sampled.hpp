@@ -30,55 +30,67 @@ inline void sampled_scores(Array<const float, 2> users, Array<const float, 2> it
 }
 
 // The candidates of a batch brought together by item, so that each item's gradient is summed in registers and written once.
-// A counting sort shared by all threads: each counts and places a run of rows. The order within an item is that of the batch,
-// whatever the number of threads, and so is the sum.
+// A counting sort in parts that threads share: each part counts and places a run of rows. The order within an item is that of
+// the batch, whatever the number of parts, and so is the sum.
 class ByItem {
   public:
-    void prepare(std::int64_t n_items, std::int64_t n_candidates, int most_threads) {
+    // A part costs a row of counts. No more of them than these rows are shorter than the candidates they count, or a large
+    // catalogue with many threads would spend its time on counts that are nearly all zero.
+    void prepare(std::int64_t n_items, std::int64_t n_rows, std::int64_t width, int most_threads) {
         n_items_ = n_items;
-        ends_.assign(most_threads * n_items, 0);
+        n_rows_ = n_rows;
+        width_ = width;
+        const std::int64_t n_candidates = n_rows * width;
+        n_parts_ = std::clamp<std::int64_t>(n_candidates / std::max<std::int64_t>(n_items, 1), 1, most_threads);
+        ends_.assign(n_parts_ * n_items, 0);
         if (static_cast<std::int64_t>(rows_.size()) < n_candidates) {
             rows_.resize(n_candidates);
             values_.resize(n_candidates);
         }
     }
 
-    void count(int thread, const std::int32_t* candidates, std::int64_t begin, std::int64_t end) {
-        std::uint32_t* counts = ends_.data() + thread * n_items_;
-        for (std::int64_t n = begin; n < end; ++n) ++counts[candidates[n]];
+    std::int64_t n_parts() const { return n_parts_; }
+
+    void count(std::int64_t part, const std::int32_t* candidates) {
+        std::uint32_t* counts = ends_.data() + part * n_items_;
+        for (std::int64_t n = first_row(part) * width_; n < first_row(part + 1) * width_; ++n) ++counts[candidates[n]];
     }
 
-    // From counts to where each thread's candidates of each item begin.
-    void lay_out(int n_threads) {
+    // From counts to where each part's candidates of each item begin.
+    void lay_out() {
         std::uint32_t place = 0;
         for (std::int64_t item = 0; item < n_items_; ++item) {
-            for (int thread = 0; thread < n_threads; ++thread) {
-                const std::uint32_t count = ends_[thread * n_items_ + item];
-                ends_[thread * n_items_ + item] = place;
+            for (std::int64_t part = 0; part < n_parts_; ++part) {
+                const std::uint32_t count = ends_[part * n_items_ + item];
+                ends_[part * n_items_ + item] = place;
                 place += count;
             }
         }
     }
 
-    void place(int thread, const std::int32_t* candidates, const float* gradients, std::int64_t row, std::int64_t width) {
-        std::uint32_t* next = ends_.data() + thread * n_items_;
-        for (std::int64_t n = row * width; n < (row + 1) * width; ++n) {
-            const std::uint32_t place = next[candidates[n]]++;
-            rows_[place] = static_cast<std::int32_t>(row);
-            values_[place] = gradients[n];
+    void place(std::int64_t part, const std::int32_t* candidates, const float* gradients) {
+        std::uint32_t* next = ends_.data() + part * n_items_;
+        for (std::int64_t row = first_row(part); row < first_row(part + 1); ++row) {
+            for (std::int64_t n = row * width_; n < (row + 1) * width_; ++n) {
+                const std::uint32_t place = next[candidates[n]]++;
+                rows_[place] = static_cast<std::int32_t>(row);
+                values_[place] = gradients[n];
+            }
         }
     }
 
-    // After all were placed: what the last thread has come to is the end of an item, and the beginning of the next.
-    void sum(std::int64_t item, int n_threads, const float* users, std::int64_t columns, float scale, float* gradient) const {
-        const std::uint32_t* ends = ends_.data() + (n_threads - 1) * n_items_;
+    // After all were placed: what the last part has come to is the end of an item, and the beginning of the next.
+    void sum(std::int64_t item, const float* users, std::int64_t columns, float scale, float* gradient) const {
+        const std::uint32_t* ends = ends_.data() + (n_parts_ - 1) * n_items_;
         const std::int64_t start = item == 0 ? 0 : ends[item - 1], stop = ends[item];
         rows().weighted_sum(values_.data() + start, users, rows_.data() + start, stop - start, columns, scale, gradient);
     }
 
   private:
-    std::int64_t n_items_ = 0;
-    std::vector<std::uint32_t> ends_;  // a row of items per thread
+    std::int64_t first_row(std::int64_t part) const { return n_rows_ * part / n_parts_; }
+
+    std::int64_t n_items_ = 0, n_rows_ = 0, width_ = 0, n_parts_ = 1;
+    std::vector<std::uint32_t> ends_;  // a row of items per part
     std::vector<std::int32_t> rows_;
     std::vector<float> values_;
 };
@@ -99,28 +111,24 @@ inline void sampled_scores_backward(Array<const float, 2> users, Array<const flo
     // Kept from batch to batch: fresh memory of this size costs as much as filling it.
     static thread_local ByItem kept;
     ByItem& by_item = kept;
-    by_item.prepare(n_items, batch * width, most_threads);
+    by_item.prepare(n_items, batch, width, most_threads);
+    const std::int64_t n_parts = by_item.n_parts();
 #pragma omp parallel
     {
-#ifdef _OPENMP
-        const int thread = omp_get_thread_num(), n_threads = omp_get_num_threads();
-#else
-        const int thread = 0, n_threads = 1;
-#endif
-        const std::int64_t begin = batch * thread / n_threads, end = batch * (thread + 1) / n_threads;
-        by_item.count(thread, candidates.data(), begin * width, end * width);
-#pragma omp barrier
+#pragma omp for schedule(static)
+        for (std::int64_t part = 0; part < n_parts; ++part) by_item.count(part, candidates.data());
 #pragma omp single
-        by_item.lay_out(n_threads);
-        for (std::int64_t row = begin; row < end; ++row) {
-            by_item.place(thread, candidates.data(), gradients.data(), row, width);
+        by_item.lay_out();
+#pragma omp for schedule(static) nowait
+        for (std::int64_t part = 0; part < n_parts; ++part) by_item.place(part, candidates.data(), gradients.data());
+#pragma omp for schedule(static)
+        for (std::int64_t row = 0; row < batch; ++row) {
             run.weighted_sum(gradients.data() + row * width, items.data(), candidates.data() + row * width, width, columns,
                              scale, user_gradients.data() + row * columns);
         }
-#pragma omp barrier
 #pragma omp for schedule(static)
         for (std::int64_t item = 0; item < n_items; ++item) {
-            by_item.sum(item, n_threads, users.data(), columns, scale, item_gradients.data() + item * columns);
+            by_item.sum(item, users.data(), columns, scale, item_gradients.data() + item * columns);
         }
     }
 }

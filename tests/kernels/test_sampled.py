@@ -73,8 +73,10 @@ def test_items_that_are_no_candidate_have_gradient_zero(variant: str) -> None:
     assert item_gradients[7].abs().sum() > 0
 
 
-def test_results_do_not_depend_on_threads(variant: str) -> None:
-    arguments = example(33, 17, 50, 64)
+@pytest.mark.parametrize("n_items", [17, 500, 3000])
+def test_results_do_not_depend_on_threads(variant: str, n_items: int) -> None:
+    # As many parts of the sort as threads, fewer, and one.
+    arguments = example(33, n_items, 50, 64)
     before = torch.get_num_threads()
     found = []
     for threads in (1, 2, 3, 7):
