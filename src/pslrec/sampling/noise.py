@@ -36,7 +36,8 @@ def plant_false_negatives(
     Args:
         train: the training pairs, after validation was carved out.
         fraction: which share; the paper declares a tenth.
-        scope: draw among all pairs, or a share of each user's (rounded down).
+        scope: draw among all pairs, or a share of each user's: rounded down, but one at least of those with two pairs or
+            more.
         keep_positives: whether they stay positives as well. The paper does not say; removing them comes closest to its
             numbers.
         seed: of the draw.
@@ -53,6 +54,7 @@ def plant_false_negatives(
         shuffled = order[np.argsort(ordered.users[order], kind="stable")]
         counts = ordered.user_counts()
         rank = np.arange(len(ordered)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen[shuffled[rank < (fraction * counts).astype(np.int64)[ordered.users[shuffled]]]] = True
+        share = np.minimum(np.maximum((fraction * counts).astype(np.int64), 1), counts - 1)
+        chosen[shuffled[rank < share[ordered.users[shuffled]]]] = True
     kept = ordered if keep_positives else ordered.select(~chosen)
     return FalseNegatives(kept, ordered.select(chosen))

@@ -31,10 +31,19 @@ def test_kept_positives_are_both(train: Interactions) -> None:
     assert keys(planted.false_negatives) == keys(plant_false_negatives(train, seed=1).false_negatives)
 
 
-def test_per_user_takes_the_same_share_of_each_user_rounded_down(train: Interactions) -> None:
-    planted = plant_false_negatives(train, fraction=0.25, scope="per-user", seed=1)
-    assert planted.false_negatives.user_counts().tolist() == [int(0.25 * n) for n in train.user_counts()]
+def test_per_user_takes_the_same_share_of_each_user_rounded_down_but_one_at_least(train: Interactions) -> None:
+    planted = plant_false_negatives(train, fraction=0.08, scope="per-user", seed=1)
+    shares = [max(int(0.08 * n), 1) for n in train.user_counts()]
+    assert planted.false_negatives.user_counts().tolist() == shares
+    assert any(0.08 * n < 1 for n in train.user_counts())
+    assert max(shares) > 1
     assert keys(planted.train) | keys(planted.false_negatives) == keys(train)
+
+
+def test_per_user_leaves_the_only_pair_of_a_user() -> None:
+    train = Interactions.from_ids(["a", "b", "b"], ["x", "x", "y"])
+    planted = plant_false_negatives(train, scope="per-user")
+    assert planted.train.user_counts().tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("scope", ["global", "per-user"])
