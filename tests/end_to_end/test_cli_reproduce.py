@@ -141,8 +141,27 @@ def test_a_terminal_gets_a_table_and_no_lines(places: Places, monkeypatch: pytes
     screen = Terminal()
     choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=1)
     told(Reproduction(places, choice), CellsProgress(Console(file=screen, width=160, color_system=None)), screen)
-    assert "1 cells: 1 running" in screen.getvalue()
+    assert "1 cell: 1 running" in screen.getvalue()
     assert "1/1 done" not in screen.getvalue()
+
+
+def test_a_plan_says_what_would_run_and_changes_nothing(
+    reproduce: Command, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    some = ("iid", "--backbones", "mf", "--mode", "catalog", "--epochs", 1)
+    assert reproduce(*some, "--datasets", "health", "--losses", "sl").code == 0
+    before = {path: path.stat().st_mtime_ns for path in places.runs.rglob("*")}
+    plan = reproduce(*some, "--datasets", "health,movie", "--losses", "sl,bpr", "--plan")
+    assert plan.code == 0, plan.err
+    states = {line.split("  ")[0].rstrip(): line for line in plan.out.splitlines()[1:]}
+    assert "done   " in states["Amazon-Health, MF, SL, iid, 1 epochs, catalog, paper, seed 2024"]
+    assert re.search(
+        r"left +about \d+:\d\d", states["Amazon-Health, MF, BPR, iid, 1 epochs, catalog, paper, seed 2024"]
+    )
+    assert "without data" in states["Amazon-Movie, MF, SL, iid, 1 epochs, catalog, paper, seed 2024"]
+    assert "4 cells: 1 done, 1 left, 2 without data; about " in plan.err
+    assert {path: path.stat().st_mtime_ns for path in places.runs.rglob("*")} == before
 
 
 def test_a_stopped_cell_goes_on_where_it_stopped(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +234,7 @@ def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce:
     )
     forms = ("forms", "--datasets", "health", "--losses", "psl-relu", "--mode", "catalog", "--epochs", 1)
     without = reproduce(*forms)
-    assert "1 cells: 1 done" in without.err
+    assert "1 cell: 1 done" in without.err
     assert "find them with --search" in without.err
     done = reproduce(*forms, "--search")
     assert done.code == 0, done.err

@@ -34,7 +34,9 @@ Noise = Annotated[str | None, typer.Option(help="Levels of the noise setting, su
 Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
 Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
 Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
-DataDirectory = Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets lie.")]
+DataDirectory = Annotated[
+    Path | None, typer.Option("--data-dir", help="With published splits (amazon2014-health.zip) or raw files.")
+]
 Epochs = Annotated[
     int | None, typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs.")
 ]
@@ -43,6 +45,7 @@ Directory = Annotated[Path | None, typer.Option("--directory", help="With grid.t
 Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")]
 LastEpoch = Annotated[bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")]
 Search = Annotated[bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and how long it takes; run nothing.")]
 RUNS = Path("runs") / "reproduction"
 
 
@@ -70,6 +73,7 @@ def _table_command(table: str, about: str) -> None:
         distinct: Distinct = False,
         last_epoch: LastEpoch = False,
         search: Search = False,
+        plan: Plan = False,
     ) -> None:
         from pslrec.reproduction.grid import Choice
         from pslrec.reproduction.reproducing import Places
@@ -87,15 +91,27 @@ def _table_command(table: str, about: str) -> None:
             last_epoch=last_epoch,
         )
         places = Places(found_directory(directory), runs, data_dir)
-        options = _Options(seconds_of(budget), threads, search)
-        _run(table, choice, places, options)
+        if plan:
+            _show_plan(table, choice, places)
+        else:
+            _run(table, choice, places, _Options(seconds_of(budget), threads, search))
 
     command.__doc__ = about
     reproduce_app.command(table)(command)
 
 
+def _show_plan(table: str, choice: "Choice", places: "Places") -> None:
+    from pslrec.cli.reproduce_progress import plan_table, summarize
+    from pslrec.reproduction.reproducing import Reproduction
+
+    reproduction = Reproduction(places, choice)
+    tasks = reproduction.plan(table)
+    Console().print(plan_table(tasks))
+    summarize(Console(stderr=True), tasks, reproduction.notes)
+
+
 def _run(table: str, choice: "Choice", places: "Places", options: "_Options") -> None:
-    from pslrec.cli.reproduce_progress import CellsProgress
+    from pslrec.cli.reproduce_progress import CellsProgress, summarize
     from pslrec.reproduction.execution import BudgetSpent
     from pslrec.reproduction.reproducing import Reproduction
     from pslrec.training import TrainingInterrupted
@@ -110,7 +126,7 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
             code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
             code, ending = INTERRUPTED, "stopped; the same command goes on from here"
-    failed = progress.summarize(reproduction.notes)
+    failed = summarize(progress.console, progress.tasks, reproduction.notes)
     show_tables(reproduction.render(table))
     report = reproduction.report()
     if report is not None:

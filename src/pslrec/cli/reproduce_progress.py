@@ -18,15 +18,24 @@ _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
 FAILED = 1
 FINISHED: tuple[State, ...] = ("done", "failed")
+NAMES: dict[State, str] = {
+    "done": "done",
+    "running": "running",
+    "waiting": "left",
+    "stopped": "stopped",
+    "busy": "in another process",
+    "failed": "failed",
+    "absent": "without data",
+}
 
 
 class CellsProgress:
     """Shows tasks as they change."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self.console = console
         self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
-        self._tasks: Sequence[Task] = ()
+        self.tasks: Sequence[Task] = ()
         self._told: set[int] = set()
 
     def __enter__(self) -> "CellsProgress":
@@ -45,7 +54,7 @@ class CellsProgress:
 
     def show(self, tasks: Sequence[Task]) -> None:
         """Show how far everything is."""
-        n_known, self._tasks = len(self._tasks), tasks
+        n_known, self.tasks = len(self.tasks), tasks
         if self._live is not None:
             self._live.update(_table(tasks), refresh=True)
             return
@@ -53,20 +62,29 @@ class CellsProgress:
         self._told.update(map(id, finished))
         if len(tasks) > n_known:
             # What an earlier command has finished is counted, not told again.
-            tell(self._console, _summary(tasks))
+            tell(self.console, _summary(tasks))
             return
         n_possible = sum(task.state != "absent" for task in tasks)
         for number, task in enumerate(finished, len(self._told) - len(finished) + 1):
-            tell(self._console, f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}")
+            tell(self.console, f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}")
 
-    def summarize(self, notes: Sequence[str] = ()) -> int:
-        """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
-        tasks = self._tasks
-        absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
-        failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
-        for text in (_summary(tasks), *absent, *notes, *failed):
-            tell(self._console, text)
-        return FAILED if failed else 0
+
+def summarize(console: Console, tasks: Sequence[Task], notes: Sequence[str] = ()) -> int:
+    """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
+    absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
+    failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
+    for text in (_summary(tasks), *absent, *notes, *failed):
+        tell(console, text)
+    return FAILED if failed else 0
+
+
+def plan_table(tasks: Sequence[Task]) -> Table:
+    """Every cell, what is known of it, and about how long it takes if it is left."""
+    table = _cells_table()
+    for task in tasks:
+        known = {"waiting": f"about {clock(task.seconds)}", "absent": ""}.get(task.state, task.message)
+        table.add_row(escape(task.cell.label()), NAMES[task.state], escape(known))
+    return table
 
 
 def _line(task: Task) -> str:
@@ -75,17 +93,9 @@ def _line(task: Task) -> str:
 
 def _summary(tasks: Sequence[Task]) -> str:
     counts = Counter(task.state for task in tasks)
-    names: dict[State, str] = {
-        "done": "done",
-        "running": "running",
-        "waiting": "left",
-        "stopped": "stopped",
-        "busy": "in another process",
-        "failed": "failed",
-        "absent": "without data",
-    }
-    parts = [f"{counts[state]} {name}" for state, name in names.items() if counts[state]]
-    return f"{len(tasks)} cells: {', '.join(parts) or 'none'}{_left(tasks, '; about ')}"
+    parts = [f"{counts[state]} {name}" for state, name in NAMES.items() if counts[state]]
+    cells = f"{len(tasks)} {'cell' if len(tasks) == 1 else 'cells'}"
+    return f"{cells}: {', '.join(parts) or 'none'}{_left(tasks, '; about ')}"
 
 
 def _left(tasks: Sequence[Task], before: str) -> str:
@@ -97,11 +107,16 @@ def _table(tasks: Sequence[Task]) -> Table:
     done = [task for task in tasks if task.state in ("done", "failed", "busy")][-SHOWN_DONE:]
     running = [task for task in tasks if task.state == "running"]
     waiting = [task for task in tasks if task.state == "waiting"][:SHOWN_NEXT]
-    table = Table(title=_summary(tasks), title_justify="left", box=None, pad_edge=False)
-    for name in ("cell", "state", "result"):
-        table.add_column(name)
+    table = _cells_table(_summary(tasks))
     for task in [*done, *running, *waiting]:
         share = f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left" if task.state == "running" else ""
         note = f"about {clock(task.seconds)}" if task.state == "waiting" else task.message
         table.add_row(escape(task.cell.label()), f"{task.state}{share}", escape(note))
+    return table
+
+
+def _cells_table(title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in ("cell", "state", "result"):
+        table.add_column(name)
     return table

@@ -94,10 +94,7 @@ class Executor:
             cells: what to run.
             costs: how long each will take.
         """
-        tasks = sorted((self._task(cell, costs) for cell in cells), key=lambda task: task.seconds)
-        self._tasks = tasks
-        for task in tasks:
-            self._settle(task)
+        tasks = self._tasks = self.plan(cells, costs)
         self._watch(tasks)
         try:
             self._attempt_all("waiting")
@@ -109,6 +106,13 @@ class Executor:
                     task.state, task.message = "stopped", str(stop)
             self._watch(tasks)
             raise
+        return tasks
+
+    def plan(self, cells: Sequence[Cell], costs: Costs) -> list[Task]:
+        """What is finished, what is left and how long it will take, cheapest first; runs nothing."""
+        tasks = sorted((self._task(cell, costs) for cell in cells), key=lambda task: task.seconds)
+        for task in tasks:
+            self._settle(task)
         return tasks
 
     def _task(self, cell: Cell, costs: Costs) -> Task:

@@ -34,10 +34,13 @@ class TableLedger:
     Args:
         results: the directory of CSVs.
         after: called with the name of a table that has a new row, so that its page never lags behind.
+        copies: whether rows of other tables are copied; without, looking changes nothing.
     """
 
-    def __init__(self, results: Results, after: Callable[[str], object] = lambda _table: None) -> None:
-        self.results, self._after = results, after
+    def __init__(
+        self, results: Results, after: Callable[[str], object] = lambda _table: None, *, copies: bool = True
+    ) -> None:
+        self.results, self._after, self._copies = results, after, copies
 
     def find(self, cell: Cell) -> str | None:
         """Recall@20 and NDCG@20, with the printed ones."""
@@ -47,8 +50,9 @@ class TableLedger:
             if known is None:
                 return None
             known = known | {"table": cell.table} | published_columns(cell)
-            self.results.add(cell.table, [known])
-            self._after(cell.table)
+            if self._copies:
+                self.results.add(cell.table, [known])
+                self._after(cell.table)
         return _beside_published(known, cell.published)
 
     def record(self, cell: Cell, metrics: dict[str, Any], commit: str) -> None:

@@ -82,6 +82,14 @@ class Reproduction:
             self._execute(ledger, self._inside(cells, search=search))
         return self._finished
 
+    def plan(self, table: str) -> list[Task]:
+        """What `run` would do, without doing it; trials of a search are not in it."""
+        cells = self.grid.cells(table, self.choice)
+        if table == FORMS:
+            cells = [*cells, *self._inside(cells, search=False)]
+        ledger = TableLedger(self.results, copies=False)
+        return Executor(ledger, self.places.provision(), self.places.runs).plan(cells, self._costs)
+
     def _inside(self, outside: Sequence[Cell], *, search: bool) -> list[Cell]:
         def train(trials: Sequence[Cell], until: int) -> list[float | None]:
             ledger = SearchLedger(self.results, until)
