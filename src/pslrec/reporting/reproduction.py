@@ -31,6 +31,7 @@ from pslrec.reporting.results import (
     METRICS,
     NAMED,
     NEEDED,
+    PROPOSED,
     TITLES,
     Result,
     Row,
@@ -55,6 +56,8 @@ TABLE_TITLES = {
     INTERPRETATIONS: "Readings of the noise setting",
     "softplus": "Softplus (C.2)",
     "forms": "Inside and outside temperature",
+    "forms-search": "Settings tried for the inside temperature",
+    "cutoffs": "Other list lengths",
 }
 # A table longer than this is shown in part; the CSV file has all of it.
 MOST_ROWS = 300
@@ -87,7 +90,8 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
     """
     known = {name: rows for name, rows in tables.items() if rows and all(column in rows[0] for column in NEEDED)}
     results = {name: results_of(rows) for name, rows in known.items()}
-    sections = [Section("Summary", _summary(known, results))]
+    rows = _distinct(known)
+    sections = [Section("Summary", _summary(rows))]
     for name in sorted(tables, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)):
         heading = TABLE_TITLES.get(name, name.replace("_", " ").capitalize())
         if name in known:
@@ -98,16 +102,20 @@ def reproduction_document(tables: Mapping[str, Sequence[Row]], title: str = "Rep
             blocks = (claims_blocks(tables[name]) if name == "claims" else []) or [_other_table(name, tables[name])]
             sections.append(Section(heading, blocks))
     sections.append(surrogate_section())
-    n_runs = sum(len(rows) for rows in known.values())
-    return Document(title, f"{n_runs} runs beside the published numbers", sections)
+    return Document(title, f"{len(rows)} runs beside the published numbers", sections)
 
 
-def _summary(known: Mapping[str, Sequence[Row]], results: Mapping[str, Sequence[Result]]) -> list[Block]:
-    if not known:
+def _distinct(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """The runs of all tables; one that several tables show is counted once."""
+    found = {tuple(item for item in row.items() if item[0] != "table"): row for rows in tables.values() for row in rows}
+    return list(found.values())
+
+
+def _summary(rows: Sequence[Row]) -> list[Block]:
+    if not rows:
         return [Text("No table holds runs with the columns of results.", "warning")]
-    every = [result for found in results.values() for result in found]
+    every = results_of(rows)
     differences = [d for result in every if (d := result.difference("ndcg20")) is not None]
-    rows = [row for found in known.values() for row in found]
     tiles = [Tile("Runs", f"{len(rows):,}", f"{len(every)} cells")]
     if differences:
         close = sum(abs(d) <= CLOSE for d in differences)
@@ -142,6 +150,8 @@ def _table_blocks(results: Sequence[Result]) -> list[Block]:
     # Data sets in the order of their names, as in the file.
     ordered = dict(sorted(places.items(), key=lambda place: place[0].split(" on ")[::-1]))
     charts = [chart for place, members in ordered.items() if (chart := _difference_chart(place, members)) is not None]
+    # Charts of one height side by side leave no holes in the page.
+    charts.sort(key=lambda chart: -chart.size[1])
     tables = [_place_table(place, members) for place, members in ordered.items()]
     return [*tables, *_improvement_blocks(results), *([Charts(charts)] if charts else [])]
 
@@ -223,15 +233,19 @@ def _improvement_blocks(results: Sequence[Result]) -> list[Block]:
             cells = [percent(gain) for metric in METRICS for gain in gains[metric]]
             rows.append([*(words(key[names.index(name)]) for name in shown), *cells])
     heads = [part for m in METRICS for part in (f"{TITLES[m]}, ours", "published")]
-    return [Table("What the best PSL gains over SL (Imp.%)", [*shown, *heads], rows)] if rows else []
+    return (
+        [Table("What the best of PSL-tanh, PSL-atan and PSL-relu gains over SL (Imp.%)", [*shown, *heads], rows)]
+        if rows
+        else []
+    )
 
 
 def _gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
     def value(result: Result) -> float | None:
         return result.published.get(metric) if is_published else result.mean(metric)
 
-    base = [v for result in members if result.key["loss"].lower() == "sl" and (v := value(result))]
-    ours = [v for result in members if result.key["loss"].lower().startswith("psl") and (v := value(result))]
+    base = [v for result in members if result.key["loss"] == "SL" and (v := value(result))]
+    ours = [v for result in members if result.key["loss"] in PROPOSED and (v := value(result))]
     return max(ours) / max(base) - 1 if base and ours else None
 
 

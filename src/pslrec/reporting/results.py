@@ -19,6 +19,8 @@ NEEDED = ("dataset", "backbone", "loss", "seed", "ours_recall20", "ours_ndcg20")
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
 # As the paper prints them, its own after those it is compared with; others come last.
 _PRINTED = ("BPR", "LLPAUC", "SL", "AdvInfoNCE", "BSL", "PSL-tanh", "PSL-atan", "PSL-relu", "PSL-softplus", "SL@20")
+# Those the paper proposes; PSL-softplus is its counterexample.
+PROPOSED = ("PSL-tanh", "PSL-atan", "PSL-relu")
 LOSS_ORDER = {name: place for place, name in enumerate(_PRINTED)}
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
 

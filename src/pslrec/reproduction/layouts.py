@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from pslrec.reporting.results import LOSS_ORDER
+from pslrec.reporting.results import LOSS_ORDER, PROPOSED, TITLES
 from pslrec.reproduction.results import Row
 from pslrec.reproduction.summaries import METRICS, Sample, Summary
 from pslrec.reproduction.tabular import TextTable
 
-TITLES = {"recall20": "Recall@20", "ndcg20": "NDCG@20"}
-PSL = ("PSL-tanh", "PSL-atan", "PSL-relu")
 ORDER = tuple(LOSS_ORDER)
 VARIANT_TITLES = {"sampled": "sampled", "distinct": "sampled without replacement", "catalog": "whole catalogue"}
 Variant = tuple[str, str]
@@ -123,7 +121,7 @@ def _improvement_rows(cells: list[Summary], variants: list[Variant], significanc
 
 def _improvement(values: dict[str, float]) -> tuple[str, str]:
     """Of the best of the three PSL over SL, and which it is."""
-    candidates = {loss: value for loss, value in values.items() if loss in PSL}
+    candidates = {loss: value for loss, value in values.items() if loss in PROPOSED}
     if "SL" not in values or not candidates:
         return "", ""
     best = max(candidates, key=lambda loss: candidates[loss])

@@ -57,13 +57,18 @@ def test_difference_outside_the_seeds_is_told_apart():
 
 
 def test_report_shows_published_ours_difference_and_gain(tmp_path):
-    rows = [row("SL", 1, 0.2), row("PSL-relu", 1, 0.22, published="0.21")]
+    rows = [
+        row("SL", 1, 0.2),
+        row("PSL-relu", 1, 0.22, published="0.21"),
+        row("PSL-softplus", 1, 0.26, published="0.24"),
+    ]
     write(tmp_path / "results", "iid", rows)
     page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
     assert "IID (Table 1)" in page
     assert "+4.8 %" in page  # 0.22 / 0.21
     assert "+10.0 %" in page  # 0.22 / 0.2, ours
     assert "+5.0 %" in page  # 0.21 / 0.2, published
+    assert "+30.0 %" not in page, "PSL-softplus is none of those the paper proposes"
 
 
 def test_noise_is_drawn_for_ours_and_published(tmp_path):
