@@ -71,6 +71,13 @@ def test_report_shows_published_ours_difference_and_gain(tmp_path):
     assert "+30.0 %" not in page, "PSL-softplus is none of those the paper proposes"
 
 
+def test_a_run_that_two_tables_show_is_counted_once(tmp_path):
+    for name in ("iid", "softplus"):
+        write(tmp_path / "results", name, [{**row("SL", 1, 0.2), "table": name}, {**row("SL", 2, 0.2), "table": name}])
+    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    assert "2 runs beside the published numbers" in page
+
+
 def test_noise_is_drawn_for_ours_and_published(tmp_path):
     rows = [
         row(loss, 1, value, noise=p, published=str(value))
