@@ -24,6 +24,7 @@ from pslrec.reporting.document import (
     percent,
     words,
 )
+from pslrec.reporting.improvement import improvement_blocks
 from pslrec.reporting.noise import mean_curve, noise_chart
 from pslrec.reporting.results import (
     HYPER,
@@ -31,7 +32,6 @@ from pslrec.reporting.results import (
     METRICS,
     NAMED,
     NEEDED,
-    PROPOSED,
     TITLES,
     Result,
     Row,
@@ -153,7 +153,7 @@ def _table_blocks(results: Sequence[Result]) -> list[Block]:
     # Charts of one height side by side leave no holes in the page.
     charts.sort(key=lambda chart: -chart.size[1])
     tables = [_place_table(place, members) for place, members in ordered.items()]
-    return [*tables, *_improvement_blocks(results), *([Charts(charts)] if charts else [])]
+    return [*tables, *improvement_blocks(results), *([Charts(charts)] if charts else [])]
 
 
 def _columns_of(results: Sequence[Result]) -> list[str]:
@@ -216,37 +216,6 @@ def _noise_cell(result: Result) -> Cell:
     if None in inside:
         return words("too few seeds" if result.published else None, "muted")
     return words("yes" if all(inside) else "no" if not any(inside) else f"{TITLES[METRICS[inside.index(True)]]} only")
-
-
-def _improvement_blocks(results: Sequence[Result]) -> list[Block]:
-    groups: dict[tuple[str, ...], list[Result]] = {}
-    for result in results:
-        # Hyper-parameters are each loss's own.
-        key = tuple(result.key[name] for name in NAMED if name not in ("loss", "form"))
-        groups.setdefault(key, []).append(result)
-    rows = []
-    names = [name for name in NAMED if name not in ("loss", "form")]
-    shown = [name for name in names if name in NAMED[:2] or len({key[names.index(name)] for key in groups}) > 1]
-    for key, members in groups.items():
-        gains = {m: (_gain(members, m, is_published=False), _gain(members, m, is_published=True)) for m in METRICS}
-        if any(ours is not None for ours, _ in gains.values()):
-            cells = [percent(gain) for metric in METRICS for gain in gains[metric]]
-            rows.append([*(words(key[names.index(name)]) for name in shown), *cells])
-    heads = [part for m in METRICS for part in (f"{TITLES[m]}, ours", "published")]
-    return (
-        [Table("What the best of PSL-tanh, PSL-atan and PSL-relu gains over SL (Imp.%)", [*shown, *heads], rows)]
-        if rows
-        else []
-    )
-
-
-def _gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
-    def value(result: Result) -> float | None:
-        return result.published.get(metric) if is_published else result.mean(metric)
-
-    base = [v for result in members if result.key["loss"] == "SL" and (v := value(result))]
-    ours = [v for result in members if result.key["loss"] in PROPOSED and (v := value(result))]
-    return max(ours) / max(base) - 1 if base and ours else None
 
 
 def _noise_blocks(rows: Sequence[Row]) -> list[Block]:

@@ -58,6 +58,26 @@ class Task:
         return (1 - self.share) * self.seconds if self.state in ("waiting", "running") else 0.0
 
 
+class Pace:
+    """How much faster or slower than expected cells turn out here: what is known of them is of other machines and threads."""
+
+    def __init__(self) -> None:
+        self._expected = self._taken = 0.0
+
+    def correct(self, tasks: Sequence[Task], expected: float, taken: float) -> None:
+        """A cell has taken so long; expect the same of those that wait."""
+        before = self._ratio()
+        # What was expected had been corrected already.
+        self._expected += expected / before
+        self._taken += taken
+        for task in tasks:
+            if task.state == "waiting":
+                task.seconds *= self._ratio() / before
+
+    def _ratio(self) -> float:
+        return self._taken / self._expected if self._expected else 1.0
+
+
 Watcher = Callable[[Sequence[Task]], None]
 
 
@@ -86,6 +106,7 @@ class Executor:
         self.ledger, self.provision, self.runs, self._watch = ledger, provision, runs, watch
         self._deadline, self._until = deadline, until
         self._tasks: list[Task] = []
+        self._pace = Pace()
 
     def run(self, cells: Sequence[Cell], costs: Costs) -> list[Task]:
         """Run what is not finished yet, cheapest first.
@@ -150,6 +171,7 @@ class Executor:
                 return
             task.state = "running"
             self._watch(self._tasks)
+            expected = task.seconds
             try:
                 metrics, commit = self._finish(task, path)
             except (BudgetSpent, TrainingInterrupted):
@@ -160,6 +182,8 @@ class Executor:
                     self.ledger.record_failure(task.cell, current_commit())
             else:
                 self.ledger.record(task.cell, metrics, commit)
+                if task.share > 0:  # trained here, not found complete
+                    self._pace.correct(self._tasks, expected, task.seconds)
                 task.state, task.share, task.message = "done", 1.0, self.ledger.find(task.cell) or ""
         self._watch(self._tasks)
 
