@@ -3,15 +3,20 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from pslrec.reporting.document import MISSING, Block, Cell, Mark, Table, Text, Tile, Tiles, number, words
+from pslrec.reporting.document import MISSING, Block, Cell, Fold, Mark, Table, Tile, Tiles, number, words
 from pslrec.reporting.results import Row, number_in
 
 NEEDED = ("claim", "dataset", "backbone", "mode", "protocol", "verdict", "value_pct", "low_pct", "high_pct", "seeds")
 VERDICTS: dict[str, Mark] = {"holds": "better", "fails": "worse", "inside noise": "", "needs seeds": "muted"}
+CAPTION = (
+    "Each number, in percentage points, is claimed to be above 0: a claim holds if the interval over seeds lies above 0, "
+    "fails if below, and is inside the noise otherwise"
+)
+COLUMNS = ("claim", "verdict", "value", "95 % interval", "seeds", "published", "where")
 
 
 def claims_blocks(rows: Sequence[Row]) -> list[Block]:
-    """Verdicts in short, then every claim with its number; nothing if the rows are none of claims.
+    """Verdicts in short, then every claim with its number, those without a verdict folded; none of other rows.
 
     Args:
         rows: of `claims.csv`.
@@ -20,12 +25,16 @@ def claims_blocks(rows: Sequence[Row]) -> list[Block]:
         return []
     counts = Counter(row["verdict"] for row in rows)
     tiles = [Tile(verdict.capitalize(), str(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
-    caption = (
-        "Each number, in percentage points, is claimed to be above 0: a claim holds if the interval over seeds lies above 0, "
-        "fails if below, and is inside the noise otherwise"
+    judged, unjudged = (
+        [row for row in rows if (row["verdict"] == "needs seeds") is wanted] for wanted in (False, True)
     )
-    columns = ["claim", "where", "verdict", "value", "95 % interval", "seeds", "published"]
-    return [Tiles(tiles), Table(caption, columns, [_cells(row) for row in rows]), Text(_missing(counts), "note")]
+    blocks: list[Block] = [Tiles(tiles)]
+    if judged:
+        blocks.append(Table(CAPTION, COLUMNS, [_cells(row) for row in judged]))
+    if unjudged:
+        table = Table("Numbers of too few seeds to say anything", COLUMNS, [_cells(row) for row in unjudged])
+        blocks.append(Fold(f"{len(unjudged)} more that need three seeds for a verdict", [table]))
+    return blocks
 
 
 def _cells(row: Row) -> list[Cell]:
@@ -34,15 +43,10 @@ def _cells(row: Row) -> list[Cell]:
     interval = MISSING if low is None or high is None else f"{low:+.2f} to {high:+.2f}"
     return [
         words(row["claim"]),
-        words(where),
         words(row["verdict"], VERDICTS.get(row["verdict"], "")),
         number(number_in(row["value_pct"]), "+.2f"),
         words(interval),
         words(row["seeds"]),
         number(number_in(row.get("published_pct")), "+.2f"),
+        words(where),
     ]
-
-
-def _missing(counts: Counter[str]) -> str:
-    n_open = counts["needs seeds"]
-    return f"{n_open} of them need three seeds for a verdict." if n_open else "All of them have three seeds or more."

@@ -113,14 +113,15 @@ def test_every_backbone_and_data_set_has_a_table_of_its_own_in_the_order_of_the_
     assert tables[1].columns[:2] == ["loss", "seeds"]
 
 
-def test_claims_are_counted_and_shown_with_their_intervals():
+def test_claims_are_counted_and_shown_with_their_intervals_those_without_a_verdict_folded():
     claim = dict.fromkeys(("claim", "dataset", "backbone", "mode", "protocol", "published_pct"), "x")
     judged = {**claim, "verdict": "holds", "value_pct": "1.5", "low_pct": "0.5", "high_pct": "2.5", "seeds": "3"}
     unjudged = {**judged, "verdict": "needs seeds", "low_pct": "", "high_pct": "", "seeds": "1"}
-    tiles, table, note = claims_blocks([judged, unjudged, unjudged])
+    tiles, table, folded = claims_blocks([unjudged, judged, unjudged])
     assert [(tile.label, tile.value) for tile in tiles.tiles] == [("Holds", "1"), ("Needs seeds", "2")]
-    assert [cells[4].text for cells in table.rows] == ["+0.50 to +2.50", MISSING, MISSING]
-    assert note.text.startswith("2 of them need")
+    assert [cells[3].text for cells in table.rows] == ["+0.50 to +2.50"]
+    assert folded.summary.startswith("2 more that need")
+    assert [cells[3].text for cells in folded.blocks[0].rows] == [MISSING, MISSING]
     assert claims_blocks([{"claim": "x"}]) == []
 
 
