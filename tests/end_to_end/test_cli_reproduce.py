@@ -319,7 +319,7 @@ def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Comm
     assert reproduce("iid", *health, "--seeds", "1,2,3").code == 0
     assert rows(results / "significance.csv") == [ndcg, recall]
     assert Reproduction(places, Choice()).results.tables_of_runs() == ["iid"]
-    claims = check_claims(places)
+    (claims,) = check_claims(places)
     assert [line[0] for line in claims.rows][:1] == ["PSL-relu is above SL in NDCG@20 (IID)"]
     assert len(claims.rows) == 5
 

@@ -178,7 +178,7 @@ def claims_command(directory: Directory = None) -> None:
     """The paper's sentences as checks on the results: holds, fails, inside noise."""
     from pslrec.reproduction.reproducing import Places, check_claims
 
-    show_tables([check_claims(Places(found_directory(directory), RUNS))])
+    show_tables(check_claims(Places(found_directory(directory), RUNS)))
 
 
 @reproduce_app.command("figures")

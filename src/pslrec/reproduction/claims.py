@@ -1,6 +1,6 @@
 """The paper's sentences as checks on the results, each a number that is claimed to be above 0."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -65,20 +65,31 @@ def write(results: Results) -> list[Row]:
     return rows
 
 
-def table(rows: Iterable[Row]) -> TextTable:
-    """The checks as a table."""
+def tables(rows: Sequence[Row]) -> list[TextTable]:
+    """The checks with a verdict, and below them those that need more seeds for one."""
+    open_rows = [row for row in rows if row["verdict"] == "needs seeds"]
+    judged_rows = [row for row in rows if row["verdict"] != "needs seeds"]
+    note = (
+        "Every number is in percentage points and is claimed to be above 0. A claim holds if the 95 % confidence interval "
+        "over seeds (t-distribution, seeds paired) is above 0, fails if it is below, and is inside the noise otherwise."
+    )
+    found = [_table("The paper's claims", judged_rows, note if judged_rows else "No claim has enough seeds yet.")]
+    if open_rows:
+        found.append(
+            _table("Claims that need three seeds for a verdict", open_rows, "Numbers as above, of too few runs.")
+        )
+    return found
+
+
+def _table(title: str, rows: Sequence[Row], note: str) -> TextTable:
     lines = []
     for row in rows:
         interval = f"{row['low_pct']} to {row['high_pct']}" if row["low_pct"] else ""
         where = ", ".join(row[name] for name in PLACE)
         cells = [row["claim"], where, f"**{row['verdict']}**", row["value_pct"], interval]
         lines.append([*cells, row["seeds"], row["published_pct"]])
-    note = (
-        "Every number is in percentage points and is claimed to be above 0. A claim holds if the 95 % confidence interval "
-        "over seeds (t-distribution, seeds paired) is above 0, fails if it is below, and is inside the noise otherwise."
-    )
     header = ["claim", "where", "verdict", "value", "interval", "seeds", "published"]
-    return TextTable("The paper's claims", header, lines, [note] if lines else ["No runs yet."], labels=3)
+    return TextTable(title, header, lines, [note], labels=3)
 
 
 def _evidence(

@@ -155,9 +155,9 @@ def measure_datasets(places: Places) -> tuple[TextTable, list[str]]:
     return found, absent
 
 
-def check_claims(places: Places) -> TextTable:
-    """The table of claims, from the results that there are."""
+def check_claims(places: Places) -> list[TextTable]:
+    """The tables of claims, from the results that there are."""
     results = places.results()
-    found = claims.table(claims.write(results))
-    write_rendered(places.directory, results, "claims", [found])
+    found = claims.tables(claims.write(results))
+    write_rendered(places.directory, results, "claims", found)
     return found

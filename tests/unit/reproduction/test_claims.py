@@ -48,6 +48,8 @@ def test_two_seeds_are_not_enough(results: Results) -> None:
     for loss, value in (("SL", 0.05), ("PSL-relu", 0.06)):
         results.add("iid", [row(loss, seed, value + 0.0001 * seed) for seed in (1, 2)])
     assert verdicts(results)["PSL-relu is above SL in NDCG@20 (IID)"] == "needs seeds"
+    judged, unjudged = claims.tables(claims.check(results))
+    assert (judged.rows, unjudged.rows[0][2]) == ([], "**needs seeds**")
 
 
 def test_gains_are_compared_between_metrics_and_settings(results: Results) -> None:
@@ -113,7 +115,8 @@ def test_tries_and_distinct_negatives_are_no_evidence(results: Results) -> None:
             results.add("iid", [row(loss, seed, 0.05, setting="iid, 3 epochs")])
             results.add("iid", [row(loss, seed, 0.05, negatives="1000 distinct")])
     assert claims.check(results) == []
-    assert claims.table([]).notes == ["No runs yet."]
+    (table,) = claims.tables([])
+    assert table.notes == ["No claim has enough seeds yet."]
 
 
 def test_published_numbers_go_through_the_same_arithmetic(results: Results) -> None:
