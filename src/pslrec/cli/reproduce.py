@@ -141,17 +141,33 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables."""
     console = Console()
     for text_table in tables:
+        lines = [[cell.replace("**", "") for cell in cells] for cells in (text_table.header, *text_table.rows)]
+        widths = column_widths(lines, console.width)
         shown = Table(title=text_table.title, title_justify="left", box=None, pad_edge=False, collapse_padding=True)
-        for place, name in enumerate(text_table.header):
-            words = " ".join([name, *(cells[place] for cells in text_table.rows)]).replace("**", "").split()
-            # Narrow terminals break lines between words, never within one.
-            longest = max(map(len, words), default=0)
-            shown.add_column(name, justify="left" if place < text_table.labels else "right", min_width=longest)
-        for cells in text_table.rows:
-            shown.add_row(*(escape(cell.replace("**", "")) for cell in cells))
-        console.print(shown)
+        for place, (name, width) in enumerate(zip(text_table.header, widths, strict=True)):
+            shown.add_column(name, justify="left" if place < text_table.labels else "right", width=width)
+        for cells in lines[1:]:
+            shown.add_row(*map(escape, cells))
+        console.print(shown, width=max(console.width, sum(widths) + len(widths)), crop=False)
         for note in text_table.notes:
             console.print(note, highlight=False, markup=False)
+
+
+def column_widths(lines: "Sequence[Sequence[str]]", available: int) -> list[int]:
+    """How wide columns are with a space between them: lines break between words, never within one, the widest column first.
+
+    >>> column_widths([["claim", "value"], ["PSL-relu is above SL", "1.20"]], 18)
+    [12, 5]
+    """
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, cells)) for cells in columns]
+    least = [max((len(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
+    while sum(widths) + len(widths) - 1 > available:
+        wide = [place for place, width in enumerate(widths) if width > least[place]]
+        if not wide:
+            break
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
 _table_command("iid", "Table 1: every loss, backbone and data set in the IID setting.")
