@@ -1,11 +1,14 @@
 """What the best of the proposed losses gains over SL: the paper's Imp.%."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import TypeVar
 
 from pslrec.reporting.document import Block, Table, percent, words
 from pslrec.reporting.results import METRICS, NAMED, PROPOSED, TITLES, Result
 
 TITLE = f"What the best of {', '.join(PROPOSED[:-1])} and {PROPOSED[-1]} gains over SL (Imp.%)"
+Seed = TypeVar("Seed", str, int)
 # Hyper-parameters are each loss's own.
 SHARED = tuple(name for name in NAMED if name not in ("loss", "form"))
 
@@ -32,9 +35,27 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
 
 
 def _gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
-    def value(result: Result) -> float | None:
-        return result.published.get(metric) if is_published else result.mean(metric)
+    def values(result: Result) -> Mapping[str, float]:
+        printed = result.published.get(metric)
+        return result.ours[metric] if not is_published else {} if printed is None else {"": printed}
 
-    base = [v for result in members if result.key["loss"] == "SL" and (v := value(result))]
-    ours = [v for result in members if result.key["loss"] in PROPOSED and (v := value(result))]
-    return max(ours) / max(base) - 1 if base and ours else None
+    bases, proposed = (
+        [values(result) for result in members if result.key["loss"] in losses] for losses in (("SL",), PROPOSED)
+    )
+    gains = [gain for over in proposed for base in bases if (gain := gain_over(over, base)) is not None]
+    return max(gains, default=None)
+
+
+def gain_over(over: Mapping[Seed, float], base: Mapping[Seed, float]) -> float | None:
+    """Relative gain of the mean over the seeds that both have: what other seeds give says nothing about the difference.
+
+    Args:
+        over: values by seed.
+        base: what they are compared with; `None` comes out where no seed is in both, or the mean is 0.
+
+    >>> gain_over({1: 0.75}, {1: 0.5, 2: 0.7})
+    0.5
+    """
+    common = over.keys() & base.keys()
+    below = fmean(base[seed] for seed in common) if common else 0.0
+    return fmean(over[seed] for seed in common) / below - 1 if below else None

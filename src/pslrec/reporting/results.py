@@ -31,21 +31,21 @@ class Result:
 
     Args:
         key: its columns.
-        ours: our values by metric, one per seed.
+        ours: our values by metric and seed.
         published: by metric, where there is one.
     """
 
     key: Mapping[str, str]
-    ours: Mapping[str, Sequence[float]]
+    ours: Mapping[str, Mapping[str, float]]
     published: Mapping[str, float]
 
     def mean(self, metric: str) -> float | None:
         """Mean of ours over seeds."""
-        return statistics.fmean(self.ours[metric]) if self.ours[metric] else None
+        return statistics.fmean(self.ours[metric].values()) if self.ours[metric] else None
 
     def deviation(self, metric: str) -> float | None:
         """Standard deviation over seeds, if there are several."""
-        return statistics.stdev(self.ours[metric]) if len(self.ours[metric]) > 1 else None
+        return statistics.stdev(self.ours[metric].values()) if len(self.ours[metric]) > 1 else None
 
     def difference(self, metric: str) -> float | None:
         """Relative difference of ours to the published value."""
@@ -57,7 +57,7 @@ class Result:
 
         The bound is the 95 % prediction interval for a single run: t s √(1 + 1/n), with t of n - 1 degrees of freedom.
         """
-        values, published = self.ours[metric], self.published.get(metric)
+        values, published = list(self.ours[metric].values()), self.published.get(metric)
         if len(values) < 3 or published is None:
             return None
         reach = float(stats.t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / len(values))
@@ -75,10 +75,14 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
         groups.setdefault(tuple(row.get(name) or "" for name in (*NAMED, *HYPER)), []).append(row)
     found = []
     for key, members in groups.items():
-        ours = {m: [v for row in members if (v := number_in(row.get(f"ours_{m}"))) is not None] for m in METRICS}
+        ours = {m: _by_seed(members, f"ours_{m}") for m in METRICS}
         published = {m: v for m in METRICS if (v := number_in(members[0].get(f"published_{m}"))) is not None}
         found.append(Result(dict(zip((*NAMED, *HYPER), key, strict=True)), ours, published))
     return found
+
+
+def _by_seed(rows: Sequence[Row], column: str) -> dict[str, float]:
+    return {row["seed"]: value for row in rows if (value := number_in(row.get(column))) is not None}
 
 
 def read_results(file: Path) -> list[dict[str, str]]:

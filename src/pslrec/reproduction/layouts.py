@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from pslrec.reporting.improvement import gain_over
 from pslrec.reporting.results import LOSS_ORDER, PROPOSED, TITLES
 from pslrec.reproduction.results import Row
-from pslrec.reproduction.summaries import METRICS, Sample, Summary
+from pslrec.reproduction.summaries import ENOUGH_SEEDS, METRICS, Sample, Summary
 from pslrec.reproduction.tabular import TextTable
 
 ORDER = tuple(LOSS_ORDER)
@@ -61,6 +62,10 @@ def _results_table(title: str, cells: list[Summary], significance: Sequence[Row]
     if not has_forms:
         rows += _improvement_rows(cells, variants, significance)
     notes = [seeds_note(cells)]
+    if any(cell.ndcg20.n >= ENOUGH_SEEDS and cell.published for cell in cells):
+        notes[0] += (
+            " Of three seeds or more, `inside` says that the printed number lies in the 95 % prediction interval of one more run."
+        )
     if any(cell.is_selected_on_test for cell in cells):
         notes.append(
             "Where the protocol is `paper`, the epoch was chosen on the test part: the published way without a validation part."
@@ -92,23 +97,23 @@ def percent(share: float) -> str:
 
 
 def seeds_note(cells: Iterable[Summary]) -> str:
-    """How many seeds there are, and what `inside` means."""
+    """How many seeds there are."""
     counts = sorted({cell.ndcg20.n for cell in cells})
     if counts == [1]:
         return "One seed."
-    return (
-        f"{' or '.join(map(str, counts))} seeds; ± is the standard deviation from seed to seed; of three seeds or more, "
-        "`inside` says that the printed number lies in the 95 % prediction interval of one more run of ours."
+    said = f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return f"{said}; ± is the standard deviation from seed to seed." + (
+        "" if len(counts) == 1 else " Imp. is of the seeds that both have."
     )
 
 
 def _improvement_rows(cells: list[Summary], variants: list[Variant], significance: Sequence[Row]) -> list[list[str]]:
-    printed = {cell["loss"]: cell.published["ndcg20"] for cell in cells if "ndcg20" in cell.published}
+    printed = {cell["loss"]: {0: cell.published["ndcg20"]} for cell in cells if "ndcg20" in cell.published}
     row = ["**Imp. %** of the best PSL over SL", "", _improvement(printed)[0]]
     users = ["p of Imp., paired t-test over users", "", ""]
     seeds = ["p of Imp., paired t-test over seeds", "", ""]
     for variant in variants:
-        ours = {cell["loss"]: cell.ndcg20.mean for cell in cells if cell.variant == variant}
+        ours = {cell["loss"]: cell.ndcg20.by_seed for cell in cells if cell.variant == variant}
         text, best = _improvement(ours)
         chosen = next((cell for cell in cells if cell.variant == variant and cell["loss"] == best), None)
         test = _tested(chosen, significance) if chosen is not None else {}
@@ -119,13 +124,14 @@ def _improvement_rows(cells: list[Summary], variants: list[Variant], significanc
     return [row for row in rows if any(row[1:])]
 
 
-def _improvement(values: dict[str, float]) -> tuple[str, str]:
+def _improvement(values: dict[str, dict[int, float]]) -> tuple[str, str]:
     """Of the best of the three PSL over SL, and which it is."""
-    candidates = {loss: value for loss, value in values.items() if loss in PROPOSED}
-    if "SL" not in values or not candidates:
+    gains = {loss: gain_over(by_seed, values.get("SL", {})) for loss, by_seed in values.items() if loss in PROPOSED}
+    known = {loss: gain for loss, gain in gains.items() if gain is not None}
+    if not known:
         return "", ""
-    best = max(candidates, key=lambda loss: candidates[loss])
-    return percent(candidates[best] / values["SL"] - 1), best
+    best = max(known, key=lambda loss: known[loss])
+    return percent(known[best]), best
 
 
 def _tested(cell: Summary, significance: Sequence[Row]) -> Row:
@@ -168,7 +174,8 @@ def _noise_table(place: tuple[str, str, Variant], cells: list[Summary], metric: 
         extra = f" ({setting.partition(', ')[2]})" if "," in setting else ""
         rows += [[f"**Imp. %** of PSL-relu over SL{extra}", *gains]] if any(gains) else []
     title = f"{TITLES[metric]}: {dataset}, {backbone}, {VARIANT_TITLES[kind]}, {protocol}"
-    notes = ["Ours, then the published value. " + seeds_note(cells)]
+    printed = "Ours, then the published value. " if any(cell.published for cell in cells) else ""
+    notes = [printed + seeds_note(cells)]
     return TextTable(title, ["p", *(f"{level:g}" for level in levels)], rows, notes)
 
 
@@ -181,7 +188,10 @@ def _gain(found: dict[tuple[str, str, float], Summary], setting: str, level: flo
     first, second = (found.get((loss, setting, level)) for loss in ("SL", "PSL-relu"))
     if first is None or second is None:
         return ""
-    text = percent(second.ours(metric).mean / first.ours(metric).mean - 1)
+    gain = gain_over(second.ours(metric).by_seed, first.ours(metric).by_seed)
+    if gain is None:
+        return ""
+    text = percent(gain)
     if metric in first.published and metric in second.published:
         text += f" / {percent(second.published[metric] / first.published[metric] - 1)}"
     return text

@@ -65,9 +65,10 @@ def _row(
     old = before.get(key, {})
     row = dict(zip(KEY, key, strict=True)) | {name: old.get(name, "") for name in COLUMNS if name not in KEY}
     common = _common(first.ours(metric), second.ours(metric))
-    row["difference"] = f"{second.ours(metric).mean - first.ours(metric).mean:.5f}"
+    differences = [b - a for a, b in common.values()]
+    row["difference"] = f"{np.mean(differences):.5f}" if differences else ""
     row["n_seeds"] = str(len(common))
-    row["seeds_t_test"] = _over_seeds([b - a for a, b in common.values()])
+    row["seeds_t_test"] = _over_seeds(differences)
     files = [_files(summary, common, directories) for summary in pair]
     seeds = sorted(files[0].keys() & files[1].keys())
     if seeds:
