@@ -324,13 +324,50 @@ def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Comm
     assert len(claims.rows) == 5
 
 
+def test_what_is_recorded_can_be_run_again_beside_the_record(reproduce: Command, places: Places) -> None:
+    grid = places.directory / "grid.toml"
+    grid.write_text(grid.read_text().replace('"training.epochs" = 200', '"training.epochs" = 2'))
+    cell = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl", "--mode", "catalog")
+    assert reproduce(*cell).code == 0
+    shutil.rmtree(places.runs)
+    record = places.directory / "results" / "iid.csv"
+    before = {path: path.read_bytes() for path in (record, places.directory / "README.md")}
+
+    known = reproduce(*cell)
+    assert "1 done before, not run now; --again runs what has a recorded row" in known.err
+    assert f"results: {record}" in known.err
+
+    again = reproduce(*cell, "--again")
+    assert again.code == 0, again.err
+    label = "Amazon-Health, MF, SL, iid, catalog, paper, seed 2024"
+    assert f"{label}: as recorded, to the last digit" in again.err
+    assert len(rows(places.runs / "results" / "iid.csv")) == 1
+    assert {path: path.read_bytes() for path in before} == before
+
+    ours = rows(record)[0]["ours_ndcg20"]
+    record.write_text(record.read_text().replace(ours, "0.90000"))
+    differing = reproduce(*cell, "--again")
+    assert f"NDCG@20 {ours}, recorded 0.90000" in differing.err
+
+
+def test_cells_without_data_are_unfinished(reproduce: Command) -> None:
+    done = reproduce("iid", "--datasets", "movie", "--backbones", "mf", "--losses", "sl")
+    assert done.code == 1
+    assert "amazon2014-movie.zip" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("iid", "--mode", "all"), "`--mode` must be sampled, catalog or both, got `all`"),
         (("iid", "--budget", "soon"), "`--budget` must be a time such as 90min or 2h, got `soon`"),
         (("iid", "--seeds", "one"), "`--seeds` must be whole numbers"),
+        (("iid", "--budget", "soon", "--plan"), "`--budget` must be a time such as 90min or 2h, got `soon`"),
         (("ood", "--losses", "psl-rleu"), "did you mean `psl-relu`"),
+        (("ood", "--datasets", "health"), "its data sets are Amazon-CD, Amazon-Electronic, Gowalla, Yelp2018"),
+        (("iid", "--noise", "0.5"), "`--noise` has no effect on `iid`; it belongs to noise and noise-interpretations"),
+        (("iid", "--last-epoch"), "`--last-epoch` has no effect on `iid`; it belongs to ood and softplus"),
+        (("noise", "--search"), "`--search` has no effect on `noise`; it belongs to forms"),
     ],
 )
 def test_wrong_options_are_one_sentence(reproduce: Command, arguments: tuple[str, ...], message: str) -> None:

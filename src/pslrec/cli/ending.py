@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
+UNFINISHED = 1
 USER_ERROR = 2
 INTERRUPTED = 130
 

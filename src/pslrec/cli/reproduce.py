@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pslrec.cli.ending import INTERRUPTED
+from pslrec.cli.ending import INTERRUPTED, UNFINISHED
 from pslrec.cli.options import Budget, Threads, use_threads
 from pslrec.cli.parsing import listed, numbers, seconds_of, whole_numbers
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pslrec.reproduction.reproducing import Places
     from pslrec.reproduction.tabular import TextTable
 
-UNFINISHED = 1
 PLACE = Path("reproductions") / "psl-neurips-2024"
 
 reproduce_app = typer.Typer(
@@ -35,7 +34,10 @@ Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
 Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
 Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
 DataDirectory = Annotated[
-    Path | None, typer.Option("--data-dir", help="With published splits (amazon2014-health.zip) or raw files.")
+    Path | None,
+    typer.Option(
+        "--data-dir", exists=True, file_okay=False, help="With published splits (amazon2014-health.zip) or raw files."
+    ),
 ]
 Epochs = Annotated[
     int | None, typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs.")
@@ -46,13 +48,23 @@ Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's ne
 LastEpoch = Annotated[bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")]
 Search = Annotated[bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and how long it takes; run nothing.")]
+Again = Annotated[
+    bool, typer.Option("--again", help="Run cells that have a recorded row, too; results stay in --runs.")
+]
 RUNS = Path("runs") / "reproduction"
+# Options that mean something for these tables only.
+TABLES_WITH = {
+    "noise": ("noise", "noise-interpretations"),
+    "last-epoch": ("ood", "softplus"),
+    "search": ("forms",),
+}
 
 
 class _Options(NamedTuple):
     budget: float | None
     threads: int | None
     search: bool
+    again: bool
 
 
 def _table_command(table: str, about: str) -> None:
@@ -73,11 +85,14 @@ def _table_command(table: str, about: str) -> None:
         distinct: Distinct = False,
         last_epoch: LastEpoch = False,
         search: Search = False,
+        again: Again = False,
         plan: Plan = False,
     ) -> None:
         from pslrec.reproduction.grid import Choice
         from pslrec.reproduction.reproducing import Places
 
+        _refuse_idle(table, {"noise": noise is not None, "last-epoch": last_epoch, "search": search})
+        options = _Options(seconds_of(budget), threads, search, again)
         choice = Choice(
             datasets=_listed(datasets),
             backbones=_listed(backbones),
@@ -92,19 +107,29 @@ def _table_command(table: str, about: str) -> None:
         )
         places = Places(found_directory(directory), runs, data_dir)
         if plan:
-            _show_plan(table, choice, places)
+            _show_plan(table, choice, places, again=again)
         else:
-            _run(table, choice, places, _Options(seconds_of(budget), threads, search))
+            _run(table, choice, places, options)
 
     command.__doc__ = about
     reproduce_app.command(table)(command)
 
 
-def _show_plan(table: str, choice: "Choice", places: "Places") -> None:
+def _refuse_idle(table: str, given: dict[str, bool]) -> None:
+    """An option without an effect would be taken for one that has it."""
+    from pslrec.errors import ConfigError
+
+    for name, is_given in given.items():
+        if is_given and table not in TABLES_WITH[name]:
+            tables = " and ".join(TABLES_WITH[name])
+            raise ConfigError(f"`--{name}` has no effect on `{table}`; it belongs to {tables}")
+
+
+def _show_plan(table: str, choice: "Choice", places: "Places", *, again: bool) -> None:
     from pslrec.cli.reproduce_progress import plan_table, summarize
     from pslrec.reproduction.reproducing import Reproduction
 
-    reproduction = Reproduction(places, choice)
+    reproduction = Reproduction(places, choice, again=again)
     tasks = reproduction.plan(table)
     Console().print(plan_table(tasks))
     summarize(Console(stderr=True), tasks, reproduction.notes)
@@ -119,22 +144,24 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
     use_threads(options.threads)
     code, ending = 0, ""
     with CellsProgress(Console(stderr=True)) as progress:
-        reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show)
+        reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show, again=options.again)
         try:
             reproduction.run(table, search=options.search)
         except BudgetSpent as stop:
             code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
             code, ending = INTERRUPTED, "stopped; the same command goes on from here"
-    failed = summarize(progress.console, progress.tasks, reproduction.notes)
+    unfinished = summarize(progress.console, progress.tasks, reproduction.notes)
     show_tables(reproduction.render(table))
-    report = reproduction.report()
-    if report is not None:
-        typer.echo(f"report: {report}", err=True)
+    for line in reproduction.beside_records(table):
+        typer.echo(line, err=True)
+    for name, path in (*(("results", path) for path in reproduction.written(table)), ("report", reproduction.report())):
+        if path is not None:
+            typer.echo(f"{name}: {path}", err=True)
     if ending:
         typer.echo(ending, err=True)
-    if code or failed:
-        raise typer.Exit(code or failed)
+    if code or unfinished:
+        raise typer.Exit(code or unfinished)
 
 
 def show_tables(tables: "Sequence[TextTable]") -> None:

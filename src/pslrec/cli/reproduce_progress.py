@@ -10,13 +10,13 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from pslrec.cli.ending import UNFINISHED
 from pslrec.cli.progress import clock
 from pslrec.cli.telling import can_redraw, tell
 from pslrec.reproduction.execution import State, Task
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
-FAILED = 1
 FINISHED: tuple[State, ...] = ("done", "failed")
 NAMES: dict[State, str] = {
     "done": "done",
@@ -73,9 +73,11 @@ def summarize(console: Console, tasks: Sequence[Task], notes: Sequence[str] = ()
     """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
     absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
     failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
-    for text in (_summary(tasks), *absent, *notes, *failed):
+    n_recorded = sum(task.is_recorded for task in tasks)
+    recorded = [f"{n_recorded} done before, not run now; --again runs what has a recorded row"] if n_recorded else []
+    for text in (_summary(tasks), *recorded, *absent, *notes, *failed):
         tell(console, text)
-    return FAILED if failed else 0
+    return UNFINISHED if failed or absent else 0
 
 
 def plan_table(tasks: Sequence[Task]) -> Table:

@@ -134,10 +134,15 @@ class Cell:
         parts = [self.dataset, self.backbone, self.loss]
         parts += [self.form] if self.form == "inside" else []
         parts += [f"p {columns['noise']}"] if float(columns["noise"]) else []
-        parts += [self.setting] if "," in self.setting else []
+        parts += [self.setting]
         if self.settings_from == SOUGHT:
             parts += [f"temperature {columns['temperature']}", f"learning rate {columns['learning_rate']}"]
-        return ", ".join([*parts, columns["negatives"], columns["protocol"], f"seed {self.seed}"])
+        negatives = (
+            "catalog"
+            if self.mode == "catalog"
+            else f"{columns['negatives']} {'negative' if self.n_negatives == 1 else 'negatives'}"
+        )
+        return ", ".join([*parts, negatives, columns["protocol"], f"seed {self.seed}"])
 
     def in_table(self, table: str) -> "Cell":
         """The same run as a cell of another table."""

@@ -97,7 +97,7 @@ def _evidence(
 ) -> tuple[dict[tuple[str, ...], dict[Key, BySeed]], dict[tuple[str, ...], dict[Key, BySeed]]]:
     ours: dict[tuple[str, ...], dict[Key, BySeed]] = {}
     printed: dict[tuple[str, ...], dict[Key, BySeed]] = {}
-    for row in (row for name in results.tables_of_runs() for row in results.rows(name) if _is_plain(row)):
+    for row in filter(_is_plain, results.rows_of_runs()):
         place = tuple(row[name] for name in PLACE)
         for metric in ("recall", "ndcg"):
             key = _key(row, f"{metric}@20")
@@ -188,7 +188,8 @@ def _adversary_falls_too(values: Values) -> Iterator[Sides]:
 
 
 def _softplus_below_sl(values: Values) -> Iterator[Sides]:
-    for setting, noise in (("iid", 0.0), ("ood", 0.0), ("noise", LAST_P)):
+    levels = sorted({key.noise for key in values if key.setting == "noise"})
+    for setting, noise in (("iid", 0.0), ("ood", 0.0), *(("noise", level) for level in levels)):
         sides = _shares(
             values.get(Key(setting, "PSL-softplus", noise=noise)), values.get(Key(setting, SL, noise=noise))
         )

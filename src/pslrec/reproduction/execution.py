@@ -44,6 +44,7 @@ class Task:
         state: `busy` is what another process works on.
         share: of its epochs that are done.
         message: why it failed, or its values.
+        is_recorded: whether its row was there before, so that nothing had to be run.
     """
 
     cell: Cell
@@ -51,6 +52,7 @@ class Task:
     state: State = "waiting"
     share: float = 0.0
     message: str = ""
+    is_recorded: bool = False
 
     @property
     def seconds_left(self) -> float:
@@ -153,7 +155,7 @@ class Executor:
         cell = task.cell
         known = self.ledger.find(cell)
         if known is not None:
-            task.state, task.share, task.message = "done", 1.0, known
+            task.state, task.share, task.message, task.is_recorded = "done", 1.0, known, True
         elif not self.provision.is_there(cell.source, cell.variant):
             task.state, task.message = "absent", self.provision.how_to_get(cell.source)
 

@@ -117,6 +117,12 @@ class Grid:
         """The cells of a table that are chosen; those whose settings were never printed are left out."""
         parts = [self._narrowed(part, choice) for part in self.file.parts if part.table == table]
         cells = [cell for part in parts for cell in self._cells_of(part, choice)]
+        if not cells:
+            has = dict.fromkeys(name for part in self.file.parts if part.table == table for name in part.datasets)
+            raise ConfigError(
+                f"table `{table}` has no cell of these data sets, backbones and losses with printed settings; "
+                f"its data sets are {', '.join(has)}"
+            )
         return list({cell.identity: cell for cell in cells}.values())
 
     def _narrowed(self, part: Part, choice: Choice) -> Part:

@@ -1,13 +1,13 @@
 """Writing the tables: into the marked sections of a Markdown page, and as LaTeX."""
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pslrec.artifacts.files import read_text, write_text
 from pslrec.reproduction.grid import Grid
 from pslrec.reproduction.layouts import noise_tables, results_tables
-from pslrec.reproduction.results import COLUMNS, Results
+from pslrec.reproduction.results import COLUMNS, Results, Row
 from pslrec.reproduction.summaries import Summary, summarize
 from pslrec.reproduction.tabular import TextTable
 
@@ -35,7 +35,7 @@ def tables_of(
     table: str,
     *,
     with_tries: bool = False,
-    among: Container[tuple[str, str]] | None = None,
+    among: Callable[[Row], bool] = lambda _row: True,
 ) -> list[TextTable]:
     """The tables of a CSV of runs.
 
@@ -44,10 +44,9 @@ def tables_of(
         results: the directory of CSVs.
         table: which one.
         with_tries: whether runs with fewer epochs are in it.
-        among: pairs of data set and backbone to show; all of them if not given.
+        among: whether a row is shown.
     """
-    rows = [row for row in results.rows(table) if tuple(row) == COLUMNS]
-    rows = [row for row in rows if among is None or (row["dataset"], row["backbone"]) in among]
+    rows = [row for row in results.rows(table) if tuple(row) == COLUMNS and among(row)]
     summaries = [summary for summary in summarize(rows) if with_tries or not _is_try(summary)]
     places = list(grid.file.datasets)
     if table in NOISE:

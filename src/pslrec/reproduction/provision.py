@@ -40,7 +40,8 @@ class Provision:
         known = SOURCES[source]
         place = self.directory or Path("data")
         automatic = f"`pslrec data fetch {source} --directory {place}`, or " if known.url else ""
-        return f"{known.title} is not here: {automatic}{known.instructions(place)}, then give --data-dir {place}"
+        by_hand = f"{known.instructions(place)}, or its published split at {place / known.stem}.zip"
+        return f"{known.title} is not here: {automatic}{by_hand}; then give --data-dir {place}"
 
     def _made(self, source: str, variant: str) -> Path:
         stem = SOURCES[source].stem

@@ -14,7 +14,7 @@ from pslrec.reproduction.grid import Choice, Grid
 from pslrec.reproduction.ledgers import Ledger, SearchLedger, TableLedger
 from pslrec.reproduction.page import tables_of, write_rendered, write_table
 from pslrec.reproduction.provision import Provision
-from pslrec.reproduction.results import Results
+from pslrec.reproduction.results import Results, Row
 from pslrec.reproduction.search import best_trial, inside_cells, inside_trials
 from pslrec.reproduction.tabular import TextTable
 
@@ -39,9 +39,9 @@ class Places:
         """What finds the data."""
         return Provision(self.data, self.runs / "data")
 
-    def results(self, *, is_try: bool = False) -> Results:
-        """The CSVs; those of a try stay with its runs."""
-        return Results((self.runs if is_try else self.directory) / "results")
+    def results(self, *, is_apart: bool = False) -> Results:
+        """The CSVs: the recorded ones, or those that stay apart from them, with their runs."""
+        return Results((self.runs if is_apart else self.directory) / "results")
 
 
 class Reproduction:
@@ -52,10 +52,17 @@ class Reproduction:
         choice: what to run.
         budget: seconds after which nothing goes on.
         watch: is told whenever something changes.
+        again: run cells that have a recorded row as well; what comes out stays apart from the records.
     """
 
     def __init__(
-        self, places: Places, choice: Choice, *, budget: float | None = None, watch: Watcher = lambda _tasks: None
+        self,
+        places: Places,
+        choice: Choice,
+        *,
+        budget: float | None = None,
+        watch: Watcher = lambda _tasks: None,
+        again: bool = False,
     ) -> None:
         self.places, self.choice, self._watch = places, choice, watch
         self._deadline = float("inf") if budget is None else time.monotonic() + budget
@@ -63,8 +70,9 @@ class Reproduction:
         self.notes: list[str] = []
         self.grid = Grid(places.directory)
         self.is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
-        self.results = places.results(is_try=self.is_try)
-        known = [row for name in self.results.tables_of_runs() for row in self.results.rows(name)]
+        self.is_apart = again or self.is_try
+        self.results, self._recorded = places.results(is_apart=self.is_apart), places.results()
+        known = [row for results in (self._recorded, self.results) for row in results.rows_of_runs()]
         self._costs = Costs(known, self.grid.file.datasets)
 
     def run(self, table: str, *, search: bool = False) -> list[Task]:
@@ -111,19 +119,37 @@ class Reproduction:
         return [cell for best in chosen for cell in inside_cells(self.grid, best, self.choice)]
 
     def render(self, table: str) -> list[TextTable]:
-        """Write what is known of a table: significance, Markdown and LaTeX; of a try nothing is written.
+        """Write what is known of a table: significance, and the page unless the results stay apart.
 
-        Gives the tables of the data sets and backbones that were chosen.
+        Gives the tables of what was chosen.
         """
         cells = self.grid.cells(table, self.choice)
         if not self.is_try:
             significance.update(self.results, table, cells, self.places.runs)
-            write_table(self.places.directory, self.grid, self.results, table)
-        chosen = {(cell.dataset, cell.backbone) for cell in cells}
-        return tables_of(self.grid, self.results, table, with_tries=self.is_try, among=chosen)
+        self._write_page(table)
+        chosen = {(cell.dataset, cell.backbone, cell.loss) for cell in cells}
+
+        def is_chosen(row: Row) -> bool:
+            is_listed = (row["dataset"], row["backbone"], row["loss"]) in chosen
+            return is_listed and row["mode"] in self.choice.modes and row["protocol"] in self.choice.protocols
+
+        return tables_of(self.grid, self.results, table, with_tries=self.is_try, among=is_chosen)
+
+    def written(self, table: str) -> list[Path]:
+        """Where the results of a table are: rows, and the page that shows them if there is one."""
+        page = [] if self.is_apart else [self.places.directory / "README.md"]
+        return [path for path in (self.results.path(table), *page) if path.exists()]
+
+    def beside_records(self, table: str) -> list[str]:
+        """What was run again, beside what is recorded of it, a line for each cell; nothing unless results stay apart."""
+        if not self.is_apart:
+            return []
+        ours, recorded = (results.by_identity(results.tables_of_runs()) for results in (self.results, self._recorded))
+        cells = [cell for cell in self.grid.cells(table, self.choice) if cell.identity in ours.keys() & recorded.keys()]
+        return [f"{cell.label()}: {_compared(ours[cell.identity], recorded[cell.identity])}" for cell in cells]
 
     def _write_page(self, table: str) -> None:
-        if not self.is_try:
+        if not self.is_apart:
             write_table(self.places.directory, self.grid, self.results, table)
 
     def report(self) -> Path | None:
@@ -144,6 +170,19 @@ class Reproduction:
             watch=lambda tasks: self._watch([*earlier, *tasks]),
         )
         self._finished = earlier + executor.run(cells, self._costs)
+
+
+def _compared(ours: Row, recorded: Row) -> str:
+    """Two rows of one run.
+
+    >>> _compared({"ours_ndcg20": "0.05", "ours_recall20": "0.08"}, {"ours_ndcg20": "0.05", "ours_recall20": "0.08"})
+    'as recorded, to the last digit'
+    """
+    columns = {"Recall@20": "ours_recall20", "NDCG@20": "ours_ndcg20"}
+    if all(float(ours[column]) == float(recorded[column]) for column in columns.values()):
+        return "as recorded, to the last digit"
+    parts = (f"{name} {ours[column]}, recorded {recorded[column]}" for name, column in columns.items())
+    return "; ".join(parts)
 
 
 def measure_datasets(places: Places) -> tuple[TextTable, list[str]]:

@@ -99,6 +99,10 @@ class Results:
         tables = sorted(path.stem for path in self.directory.glob("*.csv"))
         return [table for table in tables if (rows := self.rows(table)) and tuple(rows[0]) == COLUMNS]
 
+    def rows_of_runs(self) -> list[Row]:
+        """The rows of all those tables."""
+        return [row for table in self.tables_of_runs() for row in self.rows(table)]
+
     def by_identity(self, tables: Iterable[str]) -> dict[Identity, Row]:
         """The runs of these tables; a run that stands in several is there once."""
         return {identity_of(row): row for table in tables for row in self.rows(table)}
