@@ -86,6 +86,16 @@ def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None
     assert "recall" in pslrec("evaluate", out, "--k", "20").out
 
 
+def test_a_run_is_judged_from_any_directory(
+    pslrec: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log.parent)
+    assert pslrec("train", log.name, *QUICK, *SMALL, "--out", tmp_path / "run").code == 0
+    monkeypatch.chdir(tmp_path)
+    judged = pslrec("evaluate", "run", "--threads", "1")
+    assert judged.code == 0, judged.err
+
+
 def test_config_of_a_run_is_complete_and_makes_the_run_again(pslrec: Command, log: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     pslrec("train", log, "--backbone", "xsimgcl", "--loss", "sl", *QUICK, *SMALL, "--out", first)

@@ -44,6 +44,7 @@ Epochs = Annotated[
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run directories live.")]
 Directory = Annotated[Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Where to write; by default the page of the repository.")]
 Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")]
 LastEpoch = Annotated[bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")]
 Search = Annotated[bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")]
@@ -227,12 +228,13 @@ def claims_command(directory: Directory = None) -> None:
 @reproduce_app.command("figures")
 def figures_command(
     run: Annotated[Path | None, typer.Option(help="A finished run, to measure weights on.")] = None,
+    out: Out = None,
     directory: Directory = None,
 ) -> None:
     """Figures 1a and 1b: surrogates, and the weights they give to negatives."""
     from pslrec.reproduction import figures
 
-    _tell(figures.write(found_directory(directory) / "figures", run))
+    _tell(figures.write(out or found_directory(directory) / "figures", run))
 
 
 @reproduce_app.command("theory")
@@ -240,12 +242,13 @@ def theory_command(
     runs: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN...", help="Finished runs; without any, small ones are trained.")
     ] = None,
+    out: Out = None,
     directory: Directory = None,
 ) -> None:
     """The bounds and the robustness of the paper's theorems, measured on trained models."""
     from pslrec.reproduction import theory
 
-    _tell(theory.write(found_directory(directory) / "theory", runs or ()))
+    _tell(theory.write(out or found_directory(directory) / "theory", runs or ()))
 
 
 def _tell(written: Sequence[Path]) -> None:

@@ -43,6 +43,8 @@ def configured(
     from pslrec.config import RunConfig, preset_settings
 
     chosen = {name: value for name, value in options.items() if value is not None} | settings
+    if "data.source" in chosen:
+        chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
     if preset is not None:
         chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
     base = None if file is None else RunConfig.from_toml(file)
@@ -53,6 +55,14 @@ def configured(
             if name is not None and name != getattr(base, section).name:
                 base = RunConfig.checked({**base.model_dump(exclude_none=True), section: {"name": name}})
     return RunConfig.from_settings(chosen, base)
+
+
+def _from_anywhere(source: str) -> str:
+    """A path that a run can be judged by from other directories as well; names stay names."""
+    from pslrec.data.loading import is_name
+
+    path = Path(source)
+    return source if is_name(source) or not path.exists() else str(path.resolve())
 
 
 def stem_of(source: str) -> str:

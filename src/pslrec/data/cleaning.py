@@ -39,7 +39,9 @@ class _Column:
 
     def fail(self, position: int, problem: str) -> NoReturn:
         row = position if self.filled is None else int(self.filled[position])
-        without = f' (or do without it: `{self.role}=""`, on the command line --{self.role}-column "")'
+        without = (
+            f' (or do without it: `{self.role}=""`, on the command line `pslrec data prepare --{self.role}-column ""`)'
+        )
         hint = "" if self.role in ("user", "item") else without
         raise DataError(f"{self.table.origin}: {self.table.place_of(row)}: `{self.name}` {problem}{hint}")
 

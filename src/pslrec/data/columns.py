@@ -88,7 +88,7 @@ class Columns:
             return self._find(given, role, available, origin)
         taken = self.present()
         candidates = list(dict.fromkeys(name for name in available if role_of(name) == role and name not in taken))
-        option = f"`{role}=` (on the command line --{role}-column)"
+        option = f"`{role}=` (on the command line `pslrec data prepare --{role}-column`)"
         if len(candidates) > 1:
             raise DataError(f"{origin}: {_listed(candidates)} could all be the {role} column; say which with {option}")
         if not candidates and role in ("user", "item"):

@@ -46,11 +46,9 @@ def load(
     >>> load("debian")
     Interactions(150,559 pairs of 15,877 users and 5,077 items)
     """
-    if str(data) in EMBEDDED:
-        return EMBEDDED[str(data)]()
     path = Path(data)
-    if str(data) in SOURCES and not _exists(path):
-        return _load_source(str(data))
+    if is_name(str(data)):
+        return EMBEDDED[str(data)]() if str(data) in EMBEDDED else _load_source(str(data))
     if not _exists(path) and path.suffix == "":
         names = ", ".join([*EMBEDDED, *SOURCES])
         raise DataError(f"{data}: no such file, and no data set of that name; the names are {names}")
@@ -74,13 +72,23 @@ def _exists(path: Path) -> bool:
         raise DataError(f"{path} can not be read: {error.strerror}") from error
 
 
+def is_name(data: str) -> bool:
+    """Whether `load` takes this as the name of data, not as a path.
+
+    >>> is_name("debian"), is_name("log.csv")
+    (True, False)
+    """
+    return data in EMBEDDED or (data in SOURCES and not _exists(Path(data)))
+
+
 def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
     for vocabulary in (loaded.user_vocabulary, loaded.item_vocabulary):
         if len(vocabulary) < 2:
             kind, identifier = vocabulary.kind, vocabulary.ids([0])[0]
             raise DataError(
                 f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be learnt from that; "
-                f"give more data, or name another {kind} column with `{kind}=` (on the command line --{kind}-column)"
+                f"give more data, or name another {kind} column with `{kind}=` "
+                f"(on the command line `pslrec data prepare --{kind}-column`)"
             )
 
 

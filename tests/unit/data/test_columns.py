@@ -58,12 +58,12 @@ def test_empty_name_does_without():
         (
             Columns(),
             ["a", "item"],
-            r"f: no user column found among `a`, `item`; name it with `user=` .*--user-column\)",
+            r"f: no user column found among `a`, `item`; name it with `user=` .*--user-column`\)",
         ),
         (
             Columns(),
             ["user", "b"],
-            r"f: no item column found among `user`, `b`; name it with `item=` .*--item-column\)",
+            r"f: no item column found among `user`, `b`; name it with `item=` .*--item-column`\)",
         ),
         (
             Columns(user="x"),

@@ -53,5 +53,5 @@ def format_of(path: Path) -> str:
         return "lightgcn" if looks_like_lightgcn(lines) else "delimited"
     raise DataError(
         f"{path}: files ending in `{suffix}` are not known; "
-        f"name the format with `format=` (on the command line --format), one of {', '.join(FORMATS)}"
+        f"name the format with `format=` (on the command line `pslrec data prepare --format`), one of {', '.join(FORMATS)}"
     )

@@ -67,7 +67,7 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
     if len(cells) < 2:
         raise DataError(
             f"{path}: line {first_line} has one field only when split at {separator!r}; "
-            "name the separator with `separator=` (on the command line --separator)"
+            "name the separator with `separator=` (on the command line `pslrec data prepare --separator`)"
         )
     names = [*POSITIONS, *(f"column_{n + 1}" for n in range(4, len(cells)))][: len(cells)]
     return _Layout(names, separator, False, first_line, quoted)
@@ -84,7 +84,10 @@ def _checked(separator: str) -> str:
 def _hint(layout: _Layout) -> str:
     if len(layout.names) == 1:
         return f", or name the separator if it is not {layout.separator!r}"
-    return ", or say that there is no header with `header=False` (on the command line --no-header) if these are data"
+    return (
+        ", or say that there is no header with `header=False` (on the command line `pslrec data prepare --no-header`) "
+        "if these are data"
+    )
 
 
 def detect_separator(lines: Sequence[str]) -> str:
