@@ -61,6 +61,6 @@ def test_unknown_name_is_a_key_error_and_one_of_ours(losses):
 
 
 def test_missing_extra_says_what_to_install():
-    error = MissingExtraError("optuna", "search")
-    assert str(error) == "this needs `optuna`, which is not installed: run `pip install 'pslrec[search]'`"
+    error = MissingExtraError("faiss", "ann")
+    assert str(error) == "this needs `faiss`, which is not installed: run `pip install 'pslrec[ann]'`"
     assert isinstance(error, ImportError)
