@@ -1,5 +1,6 @@
 """The paper's sentences as checks on the results, each a number that is claimed to be above 0."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
@@ -69,9 +70,13 @@ def tables(rows: Sequence[Row]) -> list[TextTable]:
     """The checks with a verdict, and below them those that need more seeds for one."""
     open_rows = [row for row in rows if row["verdict"] == "needs seeds"]
     judged_rows = [row for row in rows if row["verdict"] != "needs seeds"]
+    counts = Counter(row["verdict"] for row in judged_rows)
     note = (
-        "Every number is in percentage points and is claimed to be above 0. A claim holds if the 95 % confidence interval "
-        "over seeds (t-distribution, seeds paired) is above 0, fails if it is below, and is inside the noise otherwise."
+        f"Of {len(judged_rows)}, {counts['holds']} hold, {counts['fails']} fail, {counts['inside noise']} are inside the noise. "
+        "Every number is in percentage points and is claimed to be above 0. A claim holds if the 95 % confidence interval over "
+        "seeds is above 0, fails if it is below, and is inside the noise otherwise (t-distribution; seeds paired, or, as in "
+        "`3 and 1`, the deviation of the side that has three taken for both). Each is judged by itself: with so many, one or "
+        "two may hold or fail by chance."
     )
     found = [_table("The paper's claims", judged_rows, note if judged_rows else "No claim has enough seeds yet.")]
     if open_rows:
