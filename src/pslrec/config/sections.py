@@ -80,8 +80,8 @@ class NoiseSection(Section):
 
     probability: float = Field(0.0, ge=0, le=1, description="of a draw among the false negatives")
     fraction: float = Field(0.1, gt=0, lt=1, description="share of the training pairs declared false negatives")
-    scope: Literal["global", "per-user"] = Field(
-        "global", description="draw them among all pairs, or some of each user"
+    scope: Literal["per-user", "global"] = Field(
+        "per-user", description="draw some of each user's pairs, or among all pairs"
     )
     keep_positives: bool = Field(False, description="whether they stay positives as well")
     before_validation: bool = Field(False, description="declare them before the validation part is carved out")

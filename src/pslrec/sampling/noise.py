@@ -27,7 +27,7 @@ def plant_false_negatives(
     train: Interactions,
     *,
     fraction: float = 0.1,
-    scope: Literal["global", "per-user"] = "global",
+    scope: Literal["per-user", "global"] = "per-user",
     keep_positives: bool = False,
     seed: int = 0,
 ) -> FalseNegatives:
@@ -36,8 +36,8 @@ def plant_false_negatives(
     Args:
         train: the training pairs, after validation was carved out.
         fraction: which share; the paper declares a tenth.
-        scope: draw among all pairs, or a share of each user's: rounded down, but one at least of those with two pairs or
-            more.
+        scope: draw a share of each user's pairs (rounded down, but one at least of those with two or more), or among all pairs.
+            The paper does not say; the former comes closest to its numbers.
         keep_positives: whether they stay positives as well. The paper does not say; removing them comes closest to its
             numbers.
         seed: of the draw.

@@ -19,7 +19,7 @@ def keys(interactions: Interactions) -> set[int]:
 
 
 def test_a_tenth_of_all_pairs_is_taken_out_of_the_positives(train: Interactions) -> None:
-    planted = plant_false_negatives(train, seed=1)
+    planted = plant_false_negatives(train, scope="global", seed=1)
     assert len(planted.false_negatives) == int(0.1 * len(train))
     assert keys(planted.train) | keys(planted.false_negatives) == keys(train)
     assert not keys(planted.train) & keys(planted.false_negatives)
