@@ -12,6 +12,7 @@ import pytest
 from command_line import Command, Terminal
 from rich.console import Console
 
+from pslrec.cli import reproduce_progress
 from pslrec.cli.reproduce_progress import CellsProgress
 from pslrec.data.splits import split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
@@ -134,6 +135,14 @@ def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeyp
     told(Reproduction(places, choice), CellsProgress(Console(file=again)), again)
     assert again.getvalue().startswith("6 cells: 2 done, 1 left, 3 without data")
     assert again.getvalue().count("\n") == 2, "what was finished before is counted, not told again"
+
+
+def test_a_log_says_now_and_then_how_far_a_long_cell_is(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce_progress, "SECONDS_BETWEEN_LINES", -1.0)
+    log = io.StringIO()
+    choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=2)
+    told(Reproduction(places, choice), CellsProgress(Console(file=log)), log)
+    assert "Amazon-Health, MF, SL, iid, 2 epochs, catalog, paper, seed 2024: 50 %, about " in log.getvalue()
 
 
 def test_a_terminal_gets_a_table_and_no_lines(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What a person sees while cells run: a live table, or a line per finished cell where there is no terminal."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -17,6 +18,8 @@ from pslrec.reproduction.execution import State, Task
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
+# A log is read by people who wonder whether anything goes on.
+SECONDS_BETWEEN_LINES = 60.0
 FINISHED: tuple[State, ...] = ("done", "failed")
 NAMES: dict[State, str] = {
     "done": "done",
@@ -37,6 +40,7 @@ class CellsProgress:
         self._live = Live(console=console, auto_refresh=False, transient=True) if can_redraw(console) else None
         self.tasks: Sequence[Task] = ()
         self._told: set[int] = set()
+        self._told_at = time.monotonic()
 
     def __enter__(self) -> "CellsProgress":
         # What a single run says about itself would be said for every cell, in the middle of the table.
@@ -65,6 +69,12 @@ class CellsProgress:
             tell(self.console, _summary(tasks))
             return
         n_possible = sum(task.state != "absent" for task in tasks)
+        if finished:
+            self._told_at = time.monotonic()
+        elif time.monotonic() - self._told_at > SECONDS_BETWEEN_LINES:
+            self._told_at = time.monotonic()
+            for task in (task for task in tasks if task.state == "running"):
+                tell(self.console, f"{task.cell.label()}: {100 * task.share:.0f} %{_left(tasks, ', about ')}")
         for number, task in enumerate(finished, len(self._told) - len(finished) + 1):
             tell(self.console, f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}")
 

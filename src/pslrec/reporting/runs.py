@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
 from pslrec.artifacts.files import write_text
+from pslrec.config import SamplingSection
 from pslrec.errors import PslrecError
 from pslrec.evaluation.significance import compare_results
 from pslrec.reporting.comparison import LEVEL, metrics_section
@@ -118,9 +119,7 @@ def _single_summary(record: RunRecord, measured: Mapping[str, Measures]) -> list
     tiles += [
         Tile("Backbone", str(record.settings.get("backbone.name")), f"{dimension} dimensions" if dimension else "")
     ]
-    tiles += [
-        Tile("Negatives", str(record.settings.get("sampling.negatives")), "per positive" if _is_sampled(record) else "")
-    ]
+    tiles.append(_negatives(record, measured.get(record.label)))
     if record.is_finished:
         tiles.append(
             Tile("Epoch chosen", str(metrics.get("best_epoch")), f"of {metrics.get('trained_epochs')} trained")
@@ -206,8 +205,15 @@ def _temperature(record: RunRecord) -> str:
     return "" if value is None else f"temperature {value}"
 
 
-def _is_sampled(record: RunRecord) -> bool:
-    return isinstance(record.settings.get("sampling.negatives"), int)
+def _negatives(record: RunRecord, measures: Measures | None) -> Tile:
+    """What was asked for, and what came of it where that needs the size of the catalogue."""
+    asked = record.settings.get("sampling.negatives")
+    if isinstance(asked, int):
+        return Tile("Negatives", str(asked), "per positive")
+    if asked != "auto" or measures is None:
+        return Tile("Negatives", str(asked), "all items" if asked == "catalog" else "")
+    shared = SamplingSection(negatives="auto").n_shared(int(measures.facts["items"]))
+    return Tile("Negatives", "auto", "all items" if shared is None else f"{shared:,} items per block of users")
 
 
 def _duration(seconds: float) -> str:

@@ -92,6 +92,12 @@ def test_report_of_one_run_has_every_part(trained, tmp_path):
     assert len(page) < 1_000_000
 
 
+def test_a_report_says_what_automatic_negatives_came_to(trained, tmp_path):
+    config = RunConfig.from_toml(trained[0] / "config.toml")
+    run(RunConfig.from_settings({"sampling.negatives": "auto", "training.epochs": 1}, config), out=tmp_path / "run")
+    assert '<dt>Negatives</dt><dd>auto</dd><dd class="hint">all items</dd>' in report([tmp_path / "run"], tmp_path)
+
+
 def test_charts_have_text_alternatives_and_data(trained, tmp_path):
     page = report(trained, tmp_path)
     outline = Outline(page)

@@ -109,7 +109,9 @@ def test_noise_takes_the_settings_of_iid_and_its_interpretation(grid: Grid) -> N
     cells = grid.cells("noise-interpretations", Choice(losses=["sl"]))
     by_setting = {(cell.setting, cell.settings["sampling.noise.probability"]): cell for cell in cells}
     assert by_setting["noise", 0.05].published.ndcg == 0.0403
-    assert by_setting["noise, among all pairs, kept as positives", 0.5].settings["sampling.noise.keep_positives"] is True
+    assert (
+        by_setting["noise, among all pairs, kept as positives", 0.5].settings["sampling.noise.keep_positives"] is True
+    )
     assert by_setting["noise, among all pairs, hidden at test", 0.5].settings["sampling.noise.hide_at_test"] is True
     assert by_setting["noise", 0.5].settings["loss.temperature"] == 0.1
 
