@@ -69,6 +69,20 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _Once(logging.Filter):
+    """A note is told once, however many runs of a command find the same about their data; warnings always."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._told
+        self._told.add(text)
+        return is_new or record.levelno > logging.INFO
+
+
 @app.callback()
 def _options(
     quiet: Annotated[
@@ -81,6 +95,7 @@ def _options(
     # Plain lines: a path must not be broken in two to fit the width of a terminal.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.addFilter(_Once())
     package = logging.getLogger("pslrec")
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
