@@ -22,6 +22,7 @@ def test_stress_prints_gains_and_writes_curves(pslrec, log):
     assert "Shift of popularity" not in out
     assert "False negatives" in out
     assert " %" in out
+    assert "one seed" not in out
     runs = pl.read_csv("stress-log/runs.csv")
     assert runs["negatives"].unique().to_list() == ["catalog"]
     assert sorted(runs["seed"].unique()) == [1, 2]
@@ -30,10 +31,11 @@ def test_stress_prints_gains_and_writes_curves(pslrec, log):
 
 
 def test_stress_samples_negatives_where_asked(pslrec, log):
-    code, _, err = pslrec(
+    code, out, err = pslrec(
         "stress", log, "--losses", "bpr,psl-relu", "--mode", "sampled", "--noise", "", "--shift", "0", *SMALL
     )
     assert code == 0, err
+    assert "one seed: what gains owe to chance is not known" in out
     assert pl.read_csv("stress-log/runs.csv")["negatives"].to_list() == [1, 1000]
 
 

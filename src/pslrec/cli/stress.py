@@ -84,6 +84,8 @@ def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, 
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
     _show_summary(summarize(runs, base), base, Console())
+    if len(plan.seeds) == 1:
+        tell(Console(), "one seed: what gains owe to chance is not known; `--seeds 2024,2025,2026` shows it")
     tell(Console(), f"curves and tables are in {directory}")
 
 
