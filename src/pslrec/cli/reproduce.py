@@ -133,7 +133,7 @@ def _show_plan(table: str, choice: "Choice", places: "Places", *, again: bool) -
     reproduction = Reproduction(places, choice, again=again)
     tasks = reproduction.plan(table)
     Console().print(plan_table(tasks))
-    summarize(Console(stderr=True), tasks, reproduction.notes)
+    summarize(Console(stderr=True), tasks, reproduction)
 
 
 def _run(table: str, choice: "Choice", places: "Places", options: "_Options") -> None:
@@ -152,7 +152,7 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
             code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
             code, ending = INTERRUPTED, "stopped; the same command goes on from here"
-    unfinished = summarize(progress.console, progress.tasks, reproduction.notes)
+    unfinished = summarize(progress.console, progress.tasks, reproduction)
     show_tables(reproduction.render(table))
     for line in reproduction.beside_records(table):
         typer.echo(line, err=True)

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -15,6 +16,9 @@ from pslrec.cli.ending import UNFINISHED
 from pslrec.cli.progress import clock
 from pslrec.cli.telling import can_redraw, tell
 from pslrec.reproduction.execution import State, Task
+
+if TYPE_CHECKING:
+    from pslrec.reproduction.reproducing import Reproduction
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
@@ -79,13 +83,14 @@ class CellsProgress:
             tell(self.console, f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}")
 
 
-def summarize(console: Console, tasks: Sequence[Task], notes: Sequence[str] = ()) -> int:
+def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproduction") -> int:
     """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
     absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
     failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
     n_recorded = sum(task.is_recorded for task in tasks)
-    recorded = [f"{n_recorded} done before, not run now; --again runs what has a recorded row"] if n_recorded else []
-    for text in (_summary(tasks), *recorded, *absent, *notes, *failed):
+    hint = "" if reproduction.is_apart else "; --again runs what has a recorded row"
+    recorded = [f"{n_recorded} done before, not run now{hint}"] if n_recorded else []
+    for text in (_summary(tasks), *recorded, *absent, *reproduction.notes, *failed):
         tell(console, text)
     return UNFINISHED if failed or absent else 0
 
