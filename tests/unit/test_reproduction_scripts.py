@@ -19,7 +19,7 @@ from pslrec.inference.fold_in import PLANS, StepPlan
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGES = REPRODUCTIONS.parent / "docs"
 PAGE = PAGES / "new-users.md"
-SCRIPTS = ("_records", "epochs", "fold_in", "refit", "selection", "warm_start")
+SCRIPTS = ("_records", "contrast", "epochs", "fold_in", "refit", "selection", "warm_start")
 
 
 @pytest.fixture
@@ -207,3 +207,18 @@ def test_the_page_of_the_paper_shows_what_selection_explains(scripts: dict[str, 
     shown = selection.markdown(rows, chosen, selection.Grid(selection.PAPER))
     page = (selection.PAPER / "README.md").read_text()
     assert f"<!-- selection results -->\n{shown}\n<!-- end of selection results -->" in page
+
+
+def test_the_weight_of_the_contrast_is_what_varies(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
+    quick = {"backbone.name": "xsimgcl", "loss.name": "bpr", "training.epochs": 2, "backbone.dimension": 4}
+    rows = [scripts["contrast"].measure(dataset, quick, weight) for weight in (0.05, 5.0)]
+    assert [row["contrast_weight"] for row in rows] == [0.05, 5.0]
+    assert rows[0]["validation_ndcg20"] != rows[1]["validation_ndcg20"]
+
+
+def test_the_page_of_the_paper_shows_what_the_contrast_explains(scripts: dict[str, ModuleType]) -> None:
+    contrast, records = scripts["contrast"], scripts["_records"]
+    (cell,) = contrast.Grid(contrast.PAPER).cells("iid", contrast.CELL)
+    shown = contrast.markdown(records.read(REPRODUCTIONS / "contrast" / "results.csv"), cell.published)
+    page = (contrast.PAPER / "README.md").read_text()
+    assert f"<!-- contrast results -->\n{shown}\n<!-- end of contrast results -->" in page
