@@ -369,11 +369,12 @@ def test_noise_options_decide_what_is_trained_on_and_what_is_hidden(
         assert false <= keys(data.train) | keys(data.dataset.validation)
 
 
-def test_noise_is_declared_of_a_tenth_after_validation_by_default(log: Path) -> None:
+def test_noise_is_declared_of_a_tenth_of_each_user_after_validation_by_default(log: Path) -> None:
     clean = load_training_data(RunConfig.from_settings({"data.source": str(log)}))
     data = load_training_data(noisy(log))
     assert clean.false_negatives is None
-    assert len(data.false_negatives) == int(0.1 * len(clean.train))
+    shares = [max(int(0.1 * n), 1) for n in clean.train.user_counts()]
+    assert data.false_negatives.user_counts().tolist() == shares
     assert keys(data.train) | keys(data.false_negatives) == keys(clean.train)
     assert keys(data.dataset.validation) == keys(clean.dataset.validation)
 

@@ -29,7 +29,7 @@ OTHER_VALUES: dict[str, Any] = {
     "sampling.include_positives": True,
     "sampling.noise.probability": 0.3,
     "sampling.noise.fraction": 0.2,
-    "sampling.noise.scope": "per-user",
+    "sampling.noise.scope": "global",
     "sampling.noise.keep_positives": True,
     "sampling.noise.before_validation": True,
     "sampling.noise.hide_at_test": True,
