@@ -72,8 +72,8 @@ class Reproduction:
         self.is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
         self.is_apart = again or self.is_try
         self.results, self._recorded = places.results(is_apart=self.is_apart), places.results()
-        known = [row for results in (self._recorded, self.results) for row in results.rows_of_runs()]
-        self._costs = Costs(known, self.grid.file.datasets)
+        own = self.results.rows_of_runs() if self.is_apart else []
+        self._costs = Costs([*self._recorded.rows_of_runs(), *own], self.grid.file.datasets)
 
     def run(self, table: str, *, search: bool = False) -> list[Task]:
         """Run the cells of a table that are not finished.

@@ -125,6 +125,13 @@ def test_claims_are_counted_and_shown_with_their_intervals_those_without_a_verdi
     assert claims_blocks([{"claim": "x"}]) == []
 
 
+def test_other_readings_of_a_setting_do_not_count_as_misses():
+    usual = row("SL", 1, 0.2) | {"published_ndcg20": "0.2"}
+    reading = usual | {"setting": "noise, among all pairs", "ours_ndcg20": "0.3"}
+    (tiles, *_) = reproduction_document({"iid": [usual, reading]}).sections[0].blocks
+    assert [tile.value for tile in tiles.tiles[:3]] == ["2", "1 of 1", "+0.0 %"]
+
+
 def test_long_tables_are_cut_to_keep_the_file_small(tmp_path):
     write(tmp_path / "results", "iid", [row("SL", seed, 0.2) for seed in range(800)])
     page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
