@@ -1,19 +1,32 @@
 """From a table as it stands in a file to `Interactions`, with every doubtful value named by its place."""
 
+import logging
 from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 import polars as pl
 
-from pslrec.data.formats.base import Table
+from pslrec.data.formats.base import FLOATS_MERGE_FROM, Table
 from pslrec.data.interactions import Interactions
-from pslrec.data.times import UNITS, first_of_another_unit, looks_like_date, parsed_dates, seconds_of_epoch, unit_of
+from pslrec.data.times import (
+    LARGEST_TIME,
+    UNITS,
+    compact_layout,
+    first_of_another_unit,
+    looks_like_date,
+    parsed_compact_dates,
+    parsed_dates,
+    seconds_of_epoch,
+    unit_of,
+)
 from pslrec.errors import DataError
 
+logger = logging.getLogger(__name__)
+
 LARGEST = float(np.finfo(np.float32).max)
-# Whole numbers above this are not told apart by the floats that some frames hold them in.
-LARGEST_WHOLE_FLOAT = 2.0**53
+# Texts by which programs mark a gap; as ids they are kept, and told.
+GAP_WORDS = ("NaN", "nan", "null", "NULL", "None")
 
 
 @dataclass(frozen=True)
@@ -29,21 +42,19 @@ class CleanColumns:
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of a table without its blank rows, and what it takes to complain about a value in it."""
+    """One column of a table, and what it takes to complain about a value in it."""
 
     table: Table
     role: str
     name: str
     values: pl.Series
-    filled: np.ndarray | None
 
     def fail(self, position: int, problem: str) -> NoReturn:
-        row = position if self.filled is None else int(self.filled[position])
         without = (
             f' (or do without it: `{self.role}=""`, on the command line `pslrec data prepare --{self.role}-column ""`)'
         )
         hint = "" if self.role in ("user", "item") else without
-        raise DataError(f"{self.table.origin}: {self.table.place_of(row)}: `{self.name}` {problem}{hint}")
+        raise DataError(f"{self.table.origin}: {self.table.place_of(position)}: `{self.name}` {problem}{hint}")
 
     def refuse_type(self, expected: str) -> NoReturn:
         raise DataError(f"{self.table.origin}: `{self.name}` must hold {expected}, it holds {self.values.dtype}")
@@ -72,14 +83,12 @@ def to_interactions(table: Table) -> Interactions:
 
 
 def clean(table: Table) -> CleanColumns:
-    """Check the columns of a table.
-
-    Rows in which every column is empty (blank lines) are passed over; any other gap, or a number that is none, raises.
-    """
-    filled = _filled_rows(table)
-    if len(table.frame) == 0 or (filled is not None and len(filled) == 0):
+    """Check the columns of a table; a gap, or a number that is none, raises."""
+    if len(table.frame) == 0:
         raise DataError(f"{table.origin}: there are no interactions in it")
-    columns = {role: _column(table, role, name, filled) for role, name in table.columns.roles().items()}
+    columns = {}
+    for role, name in table.columns.roles().items():
+        columns[role] = _Column(table, role, name, table.frame[name])
     return CleanColumns(
         _ids(columns["user"]),
         _ids(columns["item"]),
@@ -87,22 +96,6 @@ def clean(table: Table) -> CleanColumns:
         _timestamps(columns["timestamp"]) if "timestamp" in columns else None,
         _weights(columns["weight"]) if "weight" in columns else None,
     )
-
-
-def _filled_rows(table: Table) -> np.ndarray | None:
-    first, *others = table.frame.get_columns()
-    if any(column.null_count() == 0 for column in others):
-        return None
-    # A line of spaces has a first field of spaces and no others.
-    blank = first.is_null() | ((first.str.strip_chars() == "").fill_null(True) if first.dtype == pl.String else False)
-    for column in others:
-        blank = blank & column.is_null()
-    return (~blank).arg_true().to_numpy() if blank.any() else None
-
-
-def _column(table: Table, role: str, name: str, filled: np.ndarray | None) -> _Column:
-    values = table.frame[name]
-    return _Column(table, role, name, values if filled is None else values.gather(filled), filled)
 
 
 def _first(mask: pl.Series) -> int | None:
@@ -116,6 +109,7 @@ def _ids(column: _Column) -> pl.Series:
     if dtype.is_float():
         return _whole(column)
     if dtype == pl.String:
+        _tell_gap_words(column)
         return values
     if dtype.is_integer():
         # What does not fit is kept as text: a file gives back the same.
@@ -125,10 +119,23 @@ def _ids(column: _Column) -> pl.Series:
     return values.cast(pl.String)
 
 
+def _tell_gap_words(column: _Column) -> None:
+    found = column.values.filter(column.values.is_in(GAP_WORDS))
+    for word, count in found.value_counts(sort=True).iter_rows():
+        logger.warning(
+            "%s: `%s` is the text `%s` in %d row%s, which is kept as an id; remove those rows if it marks a gap",
+            column.table.origin,
+            column.name,
+            word,
+            count,
+            "s" if count > 1 else "",
+        )
+
+
 def _whole(column: _Column) -> pl.Series:
     # A frame that once had gaps holds whole-number ids as floats.
     values = column.values
-    broken = _first(~values.is_finite() | (values != values.round()) | (values.abs() > LARGEST_WHOLE_FLOAT))
+    broken = _first(~values.is_finite() | (values != values.round()) | (values.abs() >= FLOATS_MERGE_FROM))
     if broken is not None:
         column.fail(broken, f"is {values[broken]}, ids must be whole numbers or text")
     return values.cast(pl.Int64)
@@ -169,18 +176,43 @@ def _timestamps(column: _Column) -> np.ndarray:
     if dtype in (pl.Date, pl.Datetime) or (dtype == pl.String and looks_like_date(column.values[0])):
         seconds = _seconds_of_dates(column)
     elif dtype.is_numeric() or dtype == pl.String:
-        seconds = _numbers(column, expected="seconds since 1970 or a date such as 2024-12-31 18:30:00")
-        odd = first_of_another_unit(seconds)
-        if odd is not None:
-            unit = UNITS[int(unit_of(seconds)[odd])].name
-            column.fail(odd, f"seems to count {unit}, other than the rows before it; bring all to one unit")
-        seconds = seconds_of_epoch(seconds)
+        seconds = _seconds_of_numbers(column)
     else:
         column.refuse_type("seconds since 1970 or dates")
     negative = np.flatnonzero(seconds < 0)
     if len(negative):
         column.fail(int(negative[0]), f"must not be before 1970, got `{column.values[int(negative[0])]}`")
     return seconds
+
+
+def _seconds_of_numbers(column: _Column) -> np.ndarray:
+    expected = "seconds since 1970 or a date such as 2024-12-31 18:30:00"
+    numbers = _numbers(column, expected=expected)
+    too_large = np.flatnonzero(np.abs(numbers) > LARGEST_TIME)
+    if len(too_large):
+        first = int(too_large[0])
+        column.fail(first, f"must be {expected}, got `{column.values[first]}`, which is beyond all nanoseconds")
+    layout = compact_layout(numbers)
+    if layout is not None:
+        return _seconds_of_compact_dates(column, numbers, layout)
+    odd = first_of_another_unit(numbers)
+    if odd is not None:
+        unit = UNITS[int(unit_of(numbers)[odd])].name
+        column.fail(odd, f"seems to count {unit}, other than the rows before it; bring all to one unit")
+    return seconds_of_epoch(numbers)
+
+
+def _seconds_of_compact_dates(column: _Column, numbers: np.ndarray, layout: str) -> np.ndarray:
+    moments = parsed_compact_dates(numbers, layout)
+    bad = _first(moments.is_null())
+    if bad is not None:
+        column.fail(
+            bad,
+            f"must be a date, as the other rows seem to be (`{column.values[0]}`), got `{column.values[bad]}`; "
+            "write dates as 2024-12-31, or seconds since 1970",
+        )
+    logger.info("%s: `%s` is read as dates written without marks, such as %s", column.table.origin, column.name, layout)
+    return moments.dt.epoch("s").to_numpy()
 
 
 def _seconds_of_dates(column: _Column) -> np.ndarray:

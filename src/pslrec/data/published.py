@@ -19,12 +19,13 @@ from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import DataError
 
 PARTS = {"train": ("train",), "validation": ("validation", "valid"), "test": ("test",)}
+LISTS = ("user_list.tsv", "item_list.tsv")
 SUFFIXES = (".tsv", ".csv", ".txt", ".parquet", ".inter", ".jsonl")
 
 
 def is_published_split(path: Path) -> bool:
     """Whether this is a zip, or a directory with a `train` file in it."""
-    return path.suffix.lower() == ".zip" or (path.is_dir() and _find(path, "train") is not None)
+    return path.suffix.lower() == ".zip" or (path.is_dir() and _holds_data(path))
 
 
 def read_published(
@@ -47,7 +48,7 @@ def read_published(
             before, instead of refusing.
     """
     path = Path(path)
-    with unpacked(path, holds_data=lambda directory: _find(directory, "train") is not None) as directory:
+    with unpacked(path, holds_data=_holds_data, is_needed=_is_needed) as directory:
         files = {part: _find(directory, part) for part in PARTS}
         format = format or _common_format(files)  # noqa: A001
         columns = {part: _read_part(file, format, options, origin=path) for part, file in files.items() if file}
@@ -62,9 +63,20 @@ def read_published(
     return drop_leaks(dataset) if repair else check_leaks(dataset, str(path))
 
 
+def _holds_data(directory: Path) -> bool:
+    return _find(directory, "train") is not None
+
+
+def _is_needed(name: str) -> bool:
+    return name in LISTS or any(name in _names(part) for part in PARTS)
+
+
 def _find(directory: Path, part: str) -> Path | None:
-    names = (stem + suffix + packed for stem in PARTS[part] for suffix in SUFFIXES for packed in ("", ".gz"))
-    return next((directory / name for name in names if (directory / name).is_file()), None)
+    return next((directory / name for name in _names(part) if (directory / name).is_file()), None)
+
+
+def _names(part: str) -> list[str]:
+    return [stem + suffix + packed for stem in PARTS[part] for suffix in SUFFIXES for packed in ("", ".gz")]
 
 
 def _common_format(files: dict[str, Path | None]) -> str | None:

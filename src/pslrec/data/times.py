@@ -23,6 +23,17 @@ UNITS = (
     Unit("nanoseconds", 10**9, 1e17),
 )
 
+# The last nanosecond that 64 bits count.
+LARGEST_TIME = 2.0**63
+
+# Dates written without marks, by the least and the greatest number that can be one. Taken as counts since 1970 they would
+# be days of August 1970, hours of 1976 or of the 26th century, in which no log was kept.
+COMPACT_LAYOUTS = {
+    "YYYYMMDD": (19000101, 21001231),
+    "YYYYMMDDhhmm": (190001010000, 210012312359),
+    "YYYYMMDDhhmmss": (19000101000000, 21001231235959),
+}
+
 DATE = (
     r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})"  # year, month, day
     r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?)?"  # hour, minute, second, a fraction that is dropped
@@ -54,6 +65,30 @@ def seconds_of_epoch(numbers: np.ndarray) -> np.ndarray:
     """
     unit = UNITS[int(unit_of(np.abs(numbers).max()))]
     return np.floor(numbers / unit.per_second).astype(np.int64)
+
+
+def compact_layout(numbers: np.ndarray) -> str | None:
+    """The layout of dates without marks that all of these numbers fit by their size, or `None`.
+
+    >>> compact_layout(np.array([20240501.0, 20231231.0])), compact_layout(np.array([1_700_000_000.0]))
+    ('YYYYMMDD', None)
+    """
+    least, greatest = numbers.min(), numbers.max()
+    for layout, (first, last) in COMPACT_LAYOUTS.items():
+        if first <= least and greatest <= last:
+            return layout
+    return None
+
+
+def parsed_compact_dates(numbers: np.ndarray, layout: str) -> pl.Series:
+    """Moments in UTC of dates without marks; null where there is no such date.
+
+    >>> parsed_compact_dates(np.array([20240501.0, 20240532.0]), "YYYYMMDD").dt.year().to_list()
+    [2024, None]
+    """
+    missing = "0" * (len("YYYYMMDDhhmmss") - len(layout))
+    whole = pl.Series(np.floor(numbers).astype(np.int64)).cast(pl.String)
+    return (whole + missing).str.to_datetime("%Y%m%d%H%M%S", strict=False, time_unit="us", time_zone="UTC")
 
 
 def looks_like_date(text: str) -> bool:

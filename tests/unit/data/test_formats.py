@@ -12,7 +12,8 @@ import scipy.sparse
 
 from pslrec.data import Columns, Interactions, read_interactions
 from pslrec.data.formats import FORMATS
-from pslrec.data.formats.quoting import check_quotes, fields_add_up
+from pslrec.data.formats.quoting import check_quotes
+from pslrec.data.formats.records import Shape, check_records, line_of_record
 from pslrec.errors import DataError, UnknownNameError
 
 
@@ -172,11 +173,11 @@ def test_ids_keep_their_spelling(read):
         ("a.jsonl", '{"user":1,"item":2,"rating":NaN}\n', "a.jsonl: line 1 has `NaN`, which is not JSON"),
         ("a.jsonl", '{"user":1,"user":2,"item":2}\n', "a.jsonl: line 1 has `user` more than once"),
         ("a.jsonl", '{"user":1,"item":2}\n\n{"item":2}\n', "a.jsonl: line 3: `user` is empty; fill it in or remove the row"),
-        ("a.jsonl", '{"user":{"id":1},"item":2}\n', "a.jsonl: `user` must hold ids, whole numbers or text, it holds Struct"),
+        ("a.jsonl", '{"user":{"id":1},"item":2}\n', "a.jsonl: line 1: `user` must hold ids, whole numbers or text, it holds an object"),
         ("a.jsonl", '{"user":1.5,"item":2}\n', "a.jsonl: line 1: `user` is 1.5, ids must be whole numbers or text"),
         ("a.jsonl", '{"user":1e300,"item":2}\n', "a.jsonl: line 1: `user` is 1e+300, ids must be whole numbers or text"),
-        ("a.jsonl", '{"user":1,"item":2,"rating":[3]}\n', "a.jsonl: `rating` must hold numbers, it holds List(Int64)"),
-        ("a.jsonl", '{"user":1,"item":2,"ts":{"x":3}}\n', "a.jsonl: `ts` must hold seconds since 1970 or dates, it holds Struct"),
+        ("a.jsonl", '{"user":1,"item":2,"rating":[3]}\n', "a.jsonl: line 1: `rating` must hold numbers or text, it holds an array"),
+        ("a.jsonl", '{"user":1,"item":2,"ts":{"x":3}}\n', "a.jsonl: line 1: `ts` must hold numbers or text, it holds an object"),
         ("a.parquet", "no parquet", "a.parquet: not a Parquet file that can be read"),
         ("a.xlsx", "PK", "a.xlsx: files ending in `.xlsx` are not known; name the format with `format=`"),
         ("a.csv.gz", "user,item\na,b\n", "a.csv.gz: the name ends in .gz but the content is not gzip"),
@@ -219,19 +220,48 @@ def test_quotation_marks_may_mean_nothing(read):
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "count", "blank"),
     [
-        ("a,b,c\nd,e,f\n", True),
-        ("a,b,c\nd,e,f", True),
-        ('a,b,"c,,"\nd,"e\n\n",f', True),
-        ("a,b,c\nd,e,f,g\n", False),
-        ("a,b,c\nd,e\n", False),
-        ("a,b,c\n\nd,e,f\n", False),
+        ("a,b,c\nd,e,f\n", 2, []),
+        ("a,b,c\nd,e,f", 2, []),
+        ('a,b,"c,,"\nd,"e\n\n",f', 2, []),
+        ("a,b,c\r\n\r\nd,e,f\r\n", 3, [1]),
+        ("a,b,c\n\nd,e,f\n \t \n", 4, [1, 3]),
+        ("\n \na,b,c\n\n\n", 3, [1, 2]),
     ],
 )
-def test_fields_are_counted_outside_of_quotes(monkeypatch, text, expected, chunk):
-    monkeypatch.setattr("pslrec.data.formats.quoting.CHUNK", chunk)
-    assert fields_add_up(text.encode(), ",", 3) is expected
+def test_fields_are_counted_outside_of_quotes(monkeypatch, text, count, blank, chunk):
+    monkeypatch.setattr("pslrec.data.formats.records.CHUNK", chunk)
+    first_line = 3 if text.startswith("\n") else 1
+    shape = Shape(",", ",", 3, 2, quoted=True, first_line=first_line)
+    records = check_records("a.csv", text.encode(), shape)
+    assert (records.count, records.blank.tolist()) == (count, blank)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,c\nd,e,f,g\n", "line 2 has 4 fields where 3 were expected; put a field that has ',' in it in quotes"),
+        ("a,b,c\nd,e\n", "line 2 has 2 fields where 3 were expected; fill in those that are missing"),
+        ('a,b,c\n"x\ny",e,f\n\n1,2,3,4\n1,2\n', "line 5 has 4 fields where 3 were expected"),
+        ('a,b,c\n"x\ny",e,f\n\n1,2\n1,2,3,4\n', "line 5 has 2 fields where 3 were expected"),
+        ("a,b,c\nd,e\r,f\n", "line 2 has a carriage return that does not end it"),
+        ("a,b,c\nd,e,f\r", "line 2 has a carriage return that does not end it"),
+        ("a,b,c\nd,e,f\n,\0,\n", "line 3 is not UTF-8 text but binary"),
+    ],
+)
+def test_lines_of_another_shape_are_named(monkeypatch, text, message, chunk):
+    monkeypatch.setattr("pslrec.data.formats.records.CHUNK", chunk)
+    with pytest.raises(DataError, match="^a.csv: ") as caught:
+        check_records("a.csv", text.encode(), Shape(",", ",", 3, 1, quoted=True, first_line=1))
+    assert message in str(caught.value)
+
+
+def test_lines_of_records_are_found_behind_blank_lines_and_quotes():
+    text = b'\n\nuser,item\n"a\nb",c\n\nd,e\n'
+    shape = Shape(",", ",", 2, 1, quoted=True, first_line=3)
+    assert [line_of_record("a.csv", text, shape, position) for position in range(4)] == [3, 4, 6, 7]
 
 
 def test_quotes_are_checked_across_chunks(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from pslrec.data.formats.base import FORMATS, ReadOptions, Table
 from pslrec.data.formats.bytes_of import check_readable, first_lines
 from pslrec.data.formats.delimited import read_delimited, read_unquoted
 from pslrec.data.formats.json_lines import read_json_lines
-from pslrec.data.formats.lightgcn import looks_like_lightgcn, read_lightgcn
+from pslrec.data.formats.lightgcn import is_ambiguous, looks_like_lightgcn, read_lightgcn
 from pslrec.data.formats.memory import interactions_from_matrix, is_frame, table_from_frame
 from pslrec.data.formats.parquet import read_parquet
 from pslrec.data.formats.recbole import read_recbole
@@ -50,6 +50,11 @@ def format_of(path: Path) -> str:
     check_readable(path)
     if suffix.lower() in (".txt", ""):
         lines = [line for _, line in first_lines(path, 200)]
+        if is_ambiguous(lines):
+            raise DataError(
+                f"{path}: `{lines[0][:40]}` may be a user with its items, or a user, an item and a rating; say which with "
+                '`format="lightgcn"` or `format="delimited"` (on the command line `pslrec data prepare --format`)'
+            )
         return "lightgcn" if looks_like_lightgcn(lines) else "delimited"
     raise DataError(
         f"{path}: files ending in `{suffix}` are not known; "

@@ -10,6 +10,9 @@ import polars as pl
 from pslrec.data.columns import Columns
 from pslrec.registry import Registry
 
+# From here on floats do not tell whole numbers apart: 2^53 may have been 2^53 + 1.
+FLOATS_MERGE_FROM = 2.0**53
+
 
 @dataclass(frozen=True)
 class ReadOptions:

@@ -1,22 +1,35 @@
-"""The bytes of a file, decompressed if need be, with clear errors for what can go wrong on the way."""
+"""The bytes of a file, unpacked if need be, with clear errors for what can go wrong on the way."""
 
 import gzip
+import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from pslrec.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LIMIT_VARIABLE = "PSLREC_UNPACK_LIMIT"
+DEFAULT_LIMIT = "4GB"
+LIMIT_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+# No table of interactions has a longer line; a packed file of one endless line must not fill the memory.
+LONGEST_LINE = 1 << 26
+PIECE = 1 << 24
 
 
 def decompressed(path: Path) -> bytes | Path:
     """The content of a gzipped file, or the path itself where a reader can take the file as it is."""
     if not is_gzipped(path):
         return as_it_is(path)
-    with clear_gzip_errors(path), gzip.open(path, "rb") as file:
-        return file.read()
+    try:
+        with clear_gzip_errors(path), gzip.open(path, "rb") as file:
+            return b"".join(limited(file, path))
+    except MemoryError as error:
+        raise DataError(f"{path}: unpacked, it does not fit into memory; split it into smaller files") from error
 
 
 def as_it_is(path: Path) -> bytes | Path:
@@ -29,20 +42,75 @@ def in_memory(content: bytes | Path) -> bytes:
     return content.read_bytes() if isinstance(content, Path) else content
 
 
-def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
-    """The first lines that are not blank, without their ends, each with its number in the file."""
-    opener = gzip.open if is_gzipped(path) else open
-    lines: list[tuple[int, str]] = []
-    with clear_gzip_errors(path), opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            if "\0" in line:
+def unpack_limit() -> int:
+    """How many bytes a packed file may unpack to; the environment variable `PSLREC_UNPACK_LIMIT` sets it.
+
+    >>> unpack_limit()
+    4000000000
+    """
+    text = os.environ.get(LIMIT_VARIABLE, DEFAULT_LIMIT)
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(MB|GB|TB)\s*", text, flags=re.IGNORECASE)
+    if parts is None:
+        raise DataError(f"`{LIMIT_VARIABLE}` must be a size such as 500MB or 20GB, got `{text}`")
+    number, unit = parts.groups()
+    return int(float(number) * LIMIT_UNITS[unit.upper()])
+
+
+def limited(file: BinaryIO | gzip.GzipFile, path: Path, *, already: int = 0) -> Iterator[bytes]:
+    """The unpacked content in pieces, up to the limit: a small packed file may unpack to more than any disk holds.
+
+    Args:
+        file: what to read from.
+        path: the packed file, for messages.
+        already: bytes of the same archive that were unpacked before.
+    """
+    limit = unpack_limit()
+    size = already
+    while piece := file.read(PIECE):
+        size += len(piece)
+        if size > limit:
+            raise DataError(too_large(path, limit))
+        yield piece
+
+
+def too_large(path: Path, limit: int) -> str:
+    """What to say of a file that unpacks to more than the limit."""
+    return (
+        f"{path}: it unpacks to more than {limit / 1e9:g} GB, which is refused; if it is meant to be that large, "
+        f"raise the limit with the environment variable {LIMIT_VARIABLE}, for example {LIMIT_VARIABLE}=50GB"
+    )
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, without their ends, each with its number in the file; a byte-order mark is left out."""
+    number = size = 0
+    packed = is_gzipped(path)
+    limit = unpack_limit()
+    with clear_gzip_errors(path), gzip.open(path, "rb") if packed else path.open("rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            size += len(line)
+            if packed and size > limit:
+                raise DataError(too_large(path, limit))
+            if len(line) == LONGEST_LINE:
+                raise DataError(f"{path}: line {number} is longer than {LONGEST_LINE >> 20} MB; this is not a table")
+            if b"\0" in line:
                 raise DataError(
                     f"{path}: line {number} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
                 )
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901 - the mark is not part of the line
             if line.strip():
-                lines.append((number, line.rstrip("\r\n")))
-            if len(lines) == count:
-                break
+                yield number, line.rstrip(b"\r\n")
+
+
+def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
+    """The first lines that are not blank, without their ends, each with its number in the file."""
+    lines: list[tuple[int, str]] = []
+    for number, line in numbered_lines(path):
+        lines.append((number, line.decode(errors="replace")))
+        if len(lines) == count:
+            break
     if not lines:
         raise DataError(f"{path}: the file is empty")
     if len(lines) == 1 and "\r" in lines[0][1]:

@@ -2,17 +2,19 @@
 
 import csv
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import polars as pl
 
 from pslrec.data.columns import Columns, role_of
 from pslrec.data.formats.base import FORMATS, ReadOptions, Table
 from pslrec.data.formats.bytes_of import decompressed, first_lines, in_memory
-from pslrec.data.formats.quoting import check_quotes, fields_add_up
+from pslrec.data.formats.quoting import check_quotes
+from pslrec.data.formats.records import Shape, check_records, line_of_record
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,12 @@ class _Layout:
     has_header: bool
     first_line: int
     quoted: bool
+    spelling: str = ""
+
+    def shape(self, last_needed: int, *, quoted: bool) -> Shape:
+        """What each row of the table should look like."""
+        spelling = self.spelling or self.separator
+        return Shape(self.separator, spelling, len(self.names), last_needed, quoted, self.first_line)
 
 
 def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
@@ -51,8 +59,19 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
     if not layout.has_header:
         logger.info("%s: line %d is taken as data, not as names of columns", path, layout.first_line)
     content = decompressed(path)
-    frame = _parse(path, content, layout, columns)
-    return Table(frame, columns, str(path), lambda row: f"line {_line_of_row(content, layout, row)}")
+    if len(layout.separator.encode()) > 1:
+        content, short = _with_short_separator(path, content, layout.separator)
+        layout = replace(layout, separator=short, spelling=layout.separator)
+    frame, positions = _parse(path, content, layout, columns)
+    shape = layout.shape(0, quoted=layout.quoted)
+
+    def place_of(row: int) -> str:
+        return f"line {line_of_record(path, content, shape, int(positions[row]))}"
+
+    table = Table(frame, columns, str(path), place_of)
+    if layout.has_header:
+        _check_repeated_header(table)
+    return table
 
 
 def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
@@ -61,6 +80,8 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
     separator = detect_separator(lines) if options.separator is None else _checked(options.separator)
     quoted = quoted and len(separator.encode()) == 1
     cells = split_lines(lines, separator, quoted=quoted)[0]
+    if options.header is None and not options.columns.present():
+        _check_pandas_index(path, first_line, cells)
     has_header = _looks_like_header(cells, options.columns) if options.header is None else options.header
     if has_header:
         return _Layout([cell.strip() for cell in cells], separator, True, first_line, quoted)
@@ -71,6 +92,18 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
         )
     names = [*POSITIONS, *(f"column_{n + 1}" for n in range(4, len(cells)))][: len(cells)]
     return _Layout(names, separator, False, first_line, quoted)
+
+
+def _check_pandas_index(path: Path, line: int, cells: Sequence[str]) -> None:
+    # What pandas writes for a frame whose columns have no names, its index as the first column.
+    numbers = [str(number) for number in range(len(cells) - 1)]
+    if len(cells) > 2 and list(cells) == ["", *numbers]:
+        raise DataError(
+            f"{path}: line {line} (`{','.join(cells)[:40]}`) is the header that pandas writes for columns without names, "
+            'behind its index; write the file with `index=False` and names for the columns, or name them as they are: '
+            '`columns=Columns(user="0", item="1"), header=True` '
+            "(on the command line `pslrec data prepare --user-column 0 --item-column 1`)"
+        )
 
 
 def _checked(separator: str) -> str:
@@ -134,73 +167,68 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns) -> pl.DataFrame:
+def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns) -> tuple[pl.DataFrame, np.ndarray]:
+    """The columns that are used, without blank lines, and the position of each row among the records of the file."""
     wanted = {layout.names.index(name): name for name in columns.present()}
-    separator = layout.separator
-    if len(separator.encode()) > 1:
-        content, separator = _with_short_separator(content, separator)
-    has_quotes = layout.quoted and check_quotes(path, content, separator)
-    # With only some columns to parse, the fast reader would pass over surplus fields, which move others out of place.
-    some = len(wanted) == len(layout.names) or fields_add_up(content, separator, len(layout.names))
-    positions = sorted(wanted) if some else list(range(len(layout.names)))
+    has_quotes = layout.quoted and check_quotes(path, content, layout.separator)
+    shape = layout.shape(max(wanted), quoted=has_quotes)
+    records = check_records(path, content, shape)
+    positions = sorted(wanted)
     try:
         # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line.
         frame = pl.read_csv(
             content,
             has_header=False,
             skip_lines=layout.first_line - 1,
-            separator=separator,
+            separator=layout.separator,
             quote_char='"' if has_quotes else None,
             columns=positions,
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        _explain(path, content, layout, error)
+        _explain(path, content, error)
+    if frame.height != records.count:
+        raise DataError(
+            f"{path}: its rows cannot be told apart reliably: {records.count:,} were counted and {frame.height:,} read; "
+            "write the table again with another program, or as Parquet"
+        )
     frame.columns = [str(position) for position in positions]
     named = [pl.col(str(position)).alias(name) for position, name in wanted.items()]
-    return frame.select(named).slice(int(layout.has_header))
+    is_kept = np.ones(records.count, dtype=bool)
+    is_kept[records.blank] = False
+    is_kept[: int(layout.has_header)] = False
+    kept = np.flatnonzero(is_kept)
+    return frame.select(named).filter(is_kept), kept
 
 
-def _with_short_separator(content: bytes | Path, separator: str) -> tuple[bytes, str]:
+def _with_short_separator(path: Path, content: bytes | Path, separator: str) -> tuple[bytes, str]:
     raw = in_memory(content)
-    short = next((byte for byte in STAND_INS if byte not in raw), STAND_INS[0])
+    short = next((byte for byte in STAND_INS if byte not in raw), None)
+    if short is None:
+        raise DataError(
+            f"{path}: it holds control characters that a separator of several characters, {separator!r}, is read with; "
+            "write the table again with a separator of one character"
+        )
     return raw.replace(separator.encode(), short), short.decode()
 
 
-def _explain(path: Path, content: bytes | Path, layout: _Layout, error: Exception) -> NoReturn:
-    """Find the first line the fast reader can not have liked, and say what is wrong with it."""
-    raw, expected = in_memory(content), len(layout.names)
+def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
+    """Say what the fast reader did not like."""
+    raw = in_memory(content)
     try:
         raw.decode()
     except UnicodeDecodeError as undecodable:
         line = raw.count(b"\n", 0, undecodable.start) + 1
         raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
-    for number, record in _records(raw, quoted=layout.quoted):
-        found = (
-            len(split_lines(record.decode().split("\n"), layout.separator, quoted=layout.quoted)[0]) if record else 0
-        )
-        if found > expected and number >= layout.first_line:
-            raise DataError(
-                f"{path}: line {number} has {found} fields where {expected} were expected; "
-                f"put a field that has {layout.separator!r} in it in quotes"
-            ) from error
-    raise DataError(
-        f"{path}: not a table that can be read ({str(error or 'too many fields').splitlines()[0]})"
-    ) from error
+    raise DataError(f"{path}: not a table that can be read ({str(error).splitlines()[0]})") from error
 
 
-def _records(raw: bytes, *, quoted: bool) -> Iterator[tuple[int, bytes]]:
-    """The rows of a table, which may run over several lines in quotes, each with the number of its first line."""
-    parts: list[bytes] = []
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        parts.append(line.rstrip(b"\r"))
-        if not quoted or sum(part.count(b'"') for part in parts) % 2 == 0:
-            yield number - len(parts) + 1, b"\n".join(parts)
-            parts = []
-
-
-def _line_of_row(content: bytes | Path, layout: _Layout, row: int) -> int:
-    numbers = (
-        number for number, _ in _records(in_memory(content), quoted=layout.quoted) if number >= layout.first_line
-    )
-    return next(number for position, number in enumerate(numbers) if position == row + layout.has_header)
+def _check_repeated_header(table: Table) -> None:
+    """Raise where the header stands again among the rows, as in files that were put together from several."""
+    repeats = pl.lit(True)
+    for name in table.columns.present():
+        repeats = repeats & (pl.col(name).str.strip_chars() == name)
+    found = table.frame.select(repeats.fill_null(False).alias("repeats"))["repeats"]
+    position = found.arg_max()
+    if position is not None and found[position]:
+        raise DataError(f"{table.origin}: {table.place_of(position)} repeats the header; remove it")

@@ -1,14 +1,14 @@
-"""A look at the bytes of a text table for what the fast reader passes over: stray quotation marks, surplus fields."""
+"""A look at the bytes of a text table for quotation marks that the fast reader would misunderstand."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from pslrec.data.formats.bytes_of import BYTE_ORDER_MARK
+from pslrec.data.formats.records import CARRIAGE_RETURN, LINE_FEED, QUOTE, bytes_array, line_at
 from pslrec.errors import DataError
 
-QUOTE, LINE_FEED, CARRIAGE_RETURN = b'"\n\r'
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK = 1 << 22
 
 
@@ -17,7 +17,7 @@ def check_quotes(path: Path, content: bytes | Path, separator: str) -> bool:
 
     The fast reader takes any quotation mark as one that opens or closes, and so can lose rows without a word.
     """
-    data = _bytes(content)
+    data = bytes_array(content)
     ends = np.zeros(256, dtype=bool)
     ends[[QUOTE, LINE_FEED, CARRIAGE_RETURN, ord(separator)]] = True
     last_opening: int | None = None
@@ -34,27 +34,6 @@ def check_quotes(path: Path, content: bytes | Path, separator: str) -> bool:
     if is_open and last_opening is not None:
         _fail(path, data, last_opening)
     return last_opening is not None
-
-
-def fields_add_up(content: bytes | Path, separator: str, n_fields: int) -> bool:
-    """Whether there are as many separators outside of quotes as lines of `n_fields` fields have."""
-    data = _bytes(content)
-    n_separators, n_lines = 0, int(data[-1] != LINE_FEED)
-    is_open = False
-    for start in range(0, len(data), CHUNK):
-        chunk = data[start : start + CHUNK]
-        quotes = chunk == QUOTE
-        if is_open or quotes.any():
-            outside = np.bitwise_xor.accumulate(quotes) == is_open
-            is_open = not outside[-1]
-            chunk = chunk[outside]
-        n_separators += int(np.count_nonzero(chunk == ord(separator)))
-        n_lines += int(np.count_nonzero(chunk == LINE_FEED))
-    return n_separators == n_lines * (n_fields - 1)
-
-
-def _bytes(content: bytes | Path) -> np.ndarray:
-    return np.memmap(content, mode="r") if isinstance(content, Path) else np.frombuffer(content, dtype=np.uint8)
 
 
 def _quotes(data: np.ndarray) -> Iterator[np.ndarray]:
@@ -90,7 +69,7 @@ def _to_blame(
 
 
 def _fail(path: Path, data: np.ndarray, position: int) -> None:
-    line = int(np.count_nonzero(data[:position] == LINE_FEED)) + 1
+    line = line_at(data, position)
     raise DataError(
         f"{path}: line {line} has a quotation mark that is not closed, or that stands inside a field; close it or double it, "
         'or read with `format="unquoted"` (on the command line `pslrec data prepare --format unquoted`) '
