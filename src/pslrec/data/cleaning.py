@@ -1,6 +1,7 @@
 """From a table as it stands in a file to `Interactions`, with every doubtful value named by its place."""
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -54,7 +55,9 @@ class _Column:
             f' (or do without it: `{self.role}=""`, on the command line `pslrec data prepare --{self.role}-column ""`)'
         )
         hint = "" if self.role in ("user", "item") else without
-        raise DataError(f"{self.table.origin}: {self.table.place_of(position)}: `{self.name}` {problem}{hint}")
+        # A quoted name or value may have several lines; a message has one.
+        told = re.sub(r"[\r\n]+", " ", f"`{self.name}` {problem}{hint}")
+        raise DataError(f"{self.table.origin}: {self.table.place_of(position)}: {told}")
 
     def refuse_type(self, expected: str) -> NoReturn:
         raise DataError(f"{self.table.origin}: `{self.name}` must hold {expected}, it holds {self.values.dtype}")

@@ -103,5 +103,11 @@ class Columns:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name if len(name) <= 40 else name[:40] + '...'}`" for name in names[:12])
+    shown = ", ".join(f"`{_shown(name)}`" for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _shown(name: str) -> str:
+    # A quotation mark that is not closed makes names of several lines; a message has one.
+    line = re.sub(r"[\r\n]+", " ", name)
+    return line if len(line) <= 40 else line[:40] + "..."

@@ -12,9 +12,7 @@ from pslrec.errors import DataError
 
 
 @contextmanager
-def unpacked(
-    path: Path, *, holds_data: Callable[[Path], bool], is_needed: Callable[[str], bool]
-) -> Iterator[Path]:
+def unpacked(path: Path, *, holds_data: Callable[[Path], bool], is_needed: Callable[[str], bool]) -> Iterator[Path]:
     """The directory at `path`, or the one directory that holds the data in the zip at `path`.
 
     Args:

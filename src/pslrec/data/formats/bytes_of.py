@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from pslrec.errors import DataError
 
@@ -56,7 +56,7 @@ def unpack_limit() -> int:
     return int(float(number) * LIMIT_UNITS[unit.upper()])
 
 
-def limited(file: BinaryIO | gzip.GzipFile, path: Path, *, already: int = 0) -> Iterator[bytes]:
+def limited(file: IO[bytes] | gzip.GzipFile, path: Path, *, already: int = 0) -> Iterator[bytes]:
     """The unpacked content in pieces, up to the limit: a small packed file may unpack to more than any disk holds.
 
     Args:
@@ -99,7 +99,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     f"{path}: line {number} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
                 )
             if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901 - the mark is not part of the line
+                line = line.removeprefix(BYTE_ORDER_MARK)
             if line.strip():
                 yield number, line.rstrip(b"\r\n")
 

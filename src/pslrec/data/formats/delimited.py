@@ -2,7 +2,7 @@
 
 import csv
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -41,6 +41,7 @@ def read_unquoted(path: Path, options: ReadOptions) -> Table:
 @dataclass(frozen=True)
 class _Layout:
     names: list[str]
+    cells: list[str]
     separator: str
     has_header: bool
     first_line: int
@@ -70,7 +71,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
 
     table = Table(frame, columns, str(path), place_of)
     if layout.has_header:
-        _check_repeated_header(table)
+        _check_repeated_header(table, dict(zip(layout.names, layout.cells, strict=True)))
     return table
 
 
@@ -84,14 +85,14 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
         _check_pandas_index(path, first_line, cells)
     has_header = _looks_like_header(cells, options.columns) if options.header is None else options.header
     if has_header:
-        return _Layout([cell.strip() for cell in cells], separator, True, first_line, quoted)
+        return _Layout([cell.strip() for cell in cells], cells, separator, True, first_line, quoted)
     if len(cells) < 2:
         raise DataError(
             f"{path}: line {first_line} has one field only when split at {separator!r}; "
             "name the separator with `separator=` (on the command line `pslrec data prepare --separator`)"
         )
     names = [*POSITIONS, *(f"column_{n + 1}" for n in range(4, len(cells)))][: len(cells)]
-    return _Layout(names, separator, False, first_line, quoted)
+    return _Layout(names, cells, separator, False, first_line, quoted)
 
 
 def _check_pandas_index(path: Path, line: int, cells: Sequence[str]) -> None:
@@ -100,7 +101,7 @@ def _check_pandas_index(path: Path, line: int, cells: Sequence[str]) -> None:
     if len(cells) > 2 and list(cells) == ["", *numbers]:
         raise DataError(
             f"{path}: line {line} (`{','.join(cells)[:40]}`) is the header that pandas writes for columns without names, "
-            'behind its index; write the file with `index=False` and names for the columns, or name them as they are: '
+            "behind its index; write the file with `index=False` and names for the columns, or name them as they are: "
             '`columns=Columns(user="0", item="1"), header=True` '
             "(on the command line `pslrec data prepare --user-column 0 --item-column 1`)"
         )
@@ -223,11 +224,11 @@ def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
     raise DataError(f"{path}: not a table that can be read ({str(error).splitlines()[0]})") from error
 
 
-def _check_repeated_header(table: Table) -> None:
+def _check_repeated_header(table: Table, spelling: Mapping[str, str]) -> None:
     """Raise where the header stands again among the rows, as in files that were put together from several."""
     repeats = pl.lit(True)
     for name in table.columns.present():
-        repeats = repeats & (pl.col(name).str.strip_chars() == name)
+        repeats = repeats & (pl.col(name) == spelling[name])
     found = table.frame.select(repeats.fill_null(False).alias("repeats"))["repeats"]
     position = found.arg_max()
     if position is not None and found[position]:

@@ -18,7 +18,7 @@ from pslrec.data.formats.base import FLOATS_MERGE_FROM, FORMATS, ReadOptions, Ta
 from pslrec.data.formats.bytes_of import numbered_lines
 from pslrec.errors import DataError
 
-KIND_OF_TYPE = {dict: "an object", list: "an array"}
+KIND_OF_TYPE: dict[type, str] = {dict: "an object", list: "an array"}
 
 
 @FORMATS.register("json-lines")
@@ -30,9 +30,7 @@ def read_json_lines(path: Path, options: ReadOptions) -> Table:
     if not fields.lines:
         raise DataError(f"{path}: the file is empty")
     columns = options.columns.resolve(list(fields.names), str(path))
-    frame = pl.DataFrame(
-        [_series(path, role, name, fields) for role, name in columns.roles().items()]
-    )
+    frame = pl.DataFrame([_series(path, role, name, fields) for role, name in columns.roles().items()])
     return Table(frame, columns, str(path), lambda row: f"line {fields.lines[row]}")
 
 
@@ -42,7 +40,7 @@ class _Fields:
 
     given: Columns
     names: dict[str, None] = field(default_factory=dict)
-    lines: array = field(default_factory=lambda: array("q"))
+    lines: "array[int]" = field(default_factory=lambda: array("q"))
     values: dict[str, list[Any]] = field(default_factory=dict)
 
     def add(self, number: int, record: dict[str, Any]) -> None:
@@ -129,9 +127,7 @@ def _whole(path: Path, name: str, fields: _Fields) -> list[Any]:
         if type(value) is not float:
             continue
         if not value.is_integer() or abs(value) >= FLOATS_MERGE_FROM:
-            raise DataError(
-                f"{path}: line {fields.lines[row]}: `{name}` is {value}, ids must be whole numbers or text"
-            )
+            raise DataError(f"{path}: line {fields.lines[row]}: `{name}` is {value}, ids must be whole numbers or text")
         values[row] = int(value)
     return values
 

@@ -41,7 +41,9 @@ def _check_marks(path: Path, text: str) -> None:
     for number, line in enumerate(text.split("\n"), start=1):
         mark = re.search(r"[^\S ]|\0", line.strip())
         if mark is not None:
-            raise DataError(f"{path}: line {number} has {mark[0]!r} in it; only spaces may separate a user and its items")
+            raise DataError(
+                f"{path}: line {number} has {mark[0]!r} in it; only spaces may separate a user and its items"
+            )
 
 
 def looks_like_lightgcn(lines: Sequence[str]) -> bool:

@@ -70,6 +70,7 @@ def check_records(path: Path, content: bytes | Path, shape: Shape) -> Records:
     A row that lacks a field that is used is left to the check for gaps, which knows the name of the column.
     """
     data = bytes_array(content)
+    _check_before(path, data, shape)
     expected = shape.n_fields - 1
     count = 0
     blank: list[np.ndarray] = []
@@ -137,6 +138,15 @@ def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
         yield _Rows(np.array([start]), np.array([len(data)]), np.array([n_pending]))
 
 
+def _check_before(path: Path, data: np.ndarray, shape: Shape) -> None:
+    # Lines of tabs alone look blank, but where tabs separate they are rows of empty fields.
+    before = data[: _start_of_line(data, shape.first_line)]
+    separators = np.flatnonzero(before == ord(shape.separator))
+    if len(separators):
+        line = line_at(data, int(separators[0]))
+        raise DataError(f"{path}: line {line} has nothing but separators in it; remove it")
+
+
 def _start_of_line(data: np.ndarray, number: int) -> int:
     has_mark = data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK
     start = len(BYTE_ORDER_MARK) if has_mark else 0
@@ -172,7 +182,7 @@ def _check_returns(path: Path, data: np.ndarray, places: np.ndarray) -> None:
 def _are_blank(data: np.ndarray, rows: _Rows, chosen: np.ndarray) -> np.ndarray:
     """Which of the chosen rows hold nothing but white space; separators are no white space, even if they are tabs."""
     starts, ends = rows.starts[chosen], rows.ends[chosen]
-    is_blank = starts == ends
+    is_blank: np.ndarray = starts == ends
     for place in np.flatnonzero((rows.n_separators[chosen] == 0) & ~is_blank).tolist():
         text = data[starts[place] : ends[place]].tobytes()
         is_blank[place] = not text.strip()
@@ -194,6 +204,4 @@ def _refuse(path: Path, line: int, n_found: int, shape: Shape) -> NoReturn:
         advice = f"no field may have {shape.spelling!r} in it"
     if n_found < shape.n_fields:
         advice = "fill in those that are missing, or remove the line"
-    raise DataError(
-        f"{path}: line {line} has {n_found} fields where {shape.n_fields} were expected; {advice}"
-    )
+    raise DataError(f"{path}: line {line} has {n_found} fields where {shape.n_fields} were expected; {advice}")
