@@ -24,7 +24,7 @@ from _records import append, publish, read, table
 
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, load
-from pslrec.data.splits.by_name import carve_validation
+from pslrec.data.splits import carve_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.evaluation.task import RowLists, Split
 from pslrec.experiment import run

@@ -16,12 +16,14 @@ class Dataset:
         test: what it is judged by at the very end.
         validation: what choices (epoch, settings) are made by; `None` until one is carved out of `train`.
         name: for reports.
+        n_left_out: pairs that a split had set apart for the test and left out, as their user or item is not in training.
     """
 
     train: Interactions
     test: Interactions
     validation: Interactions | None = None
     name: str = "data"
+    n_left_out: int = 0
 
     def __post_init__(self) -> None:
         for part in (self.test, self.validation):

@@ -1,11 +1,13 @@
 """What would spoil an evaluation: pairs that are in two parts, users or items that were never seen before the test."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
+from pslrec.data.preparation import distinct_pairs
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -68,8 +70,18 @@ def in_both(part: Interactions, other: Interactions) -> np.ndarray:
     return found
 
 
-def first_of_each_pair(interactions: Interactions) -> np.ndarray:
-    """Which interactions are not a pair that came before."""
-    mask = np.zeros(len(interactions), dtype=bool)
-    mask[np.unique(interactions.pair_keys(), return_index=True)[1]] = True
-    return mask
+def merge_repetitions(dataset: Dataset) -> Dataset:
+    """The data set with each pair once in every part; a part without repetitions stays as it is, in its order."""
+    merged = {}
+    for name, part in dataset.parts().items():
+        keys = np.sort(part.pair_keys())
+        if not (np.diff(keys) == 0).any():
+            continue
+        merged[name] = distinct_pairs(part.sorted())
+        logger.info(
+            "%s pairs of the %s part are %s different ones; repetitions are merged",
+            f"{len(part):,}",
+            name,
+            f"{len(merged[name]):,}",
+        )
+    return replace(dataset, **merged) if merged else dataset

@@ -52,7 +52,7 @@ def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Int
     inside = k_core_mask(liked, preparation.k_core)
     if not inside.any():
         raise DataError(_why_empty(liked, preparation.k_core))
-    distinct = _distinct(liked if inside.all() else liked.select(inside), preparation.weights)
+    distinct = distinct_pairs(liked if inside.all() else liked.select(inside), preparation.weights)
     kept = k_core_mask(distinct, preparation.k_core)
     if not kept.any():
         raise DataError(_why_empty(liked, preparation.k_core))
@@ -69,7 +69,18 @@ def _rated(interactions: Interactions, minimum_rating: float | None) -> Interact
     return interactions if kept.all() else interactions.select(kept)
 
 
-def _distinct(interactions: Interactions, weights: Weighting) -> Interactions:
+def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> Interactions:
+    """Each pair once, sorted by user and item.
+
+    Of a repeated pair the earliest is kept, whatever the order of the rows where times are known. Weights add up.
+
+    Args:
+        interactions: a log, which may repeat pairs.
+        weights: as in `Preparation`.
+
+    >>> distinct_pairs(Interactions.from_ids(["ann", "ann", "bob"], [1, 1, 2])).to_frame().rows()
+    [('ann', 1), ('bob', 2)]
+    """
     keys = interactions.pair_keys()
     carries_columns = interactions.ratings is not None or interactions.timestamps is not None
     if not carries_columns and interactions.weights is None and weights == "none":
@@ -181,7 +192,7 @@ def compact(interactions: Interactions) -> Interactions:
 
 
 def _why_empty(interactions: Interactions, k: int) -> str:
-    distinct = _distinct(interactions, "none")
+    distinct = distinct_pairs(interactions)
     # A core lies within every core of lower k, so the largest that is not empty is found by halving.
     largest, empty = 1, min(k, int(distinct.user_counts().max()) + 1)
     while empty - largest > 1:

@@ -8,9 +8,9 @@ import numpy as np
 from pslrec.config import DataSection, NoiseSection, RunConfig
 from pslrec.data import Dataset, Interactions, Preparation, load, prepare
 from pslrec.data.interactions import concatenate
+from pslrec.data.leaks import merge_repetitions
 from pslrec.data.sealing import SealedInteractions
-from pslrec.data.splits import split_by_name
-from pslrec.data.splits.by_name import carve_validation
+from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.errors import ConfigError
 from pslrec.sampling import FalseNegatives, plant_false_negatives
 
@@ -45,7 +45,13 @@ def load_dataset(config: RunConfig, given: Interactions | Dataset | None = None)
         loaded = _untested(loaded) if given is not None else _split(loaded, section)
     else:
         _check_nothing_to_split(section)
-    return carve_validation(loaded, config.resolved().data.validation or "none", seed=section.validation_seed)
+    return _carved(merge_repetitions(loaded), config)
+
+
+def _carved(dataset: Dataset, config: RunConfig) -> Dataset:
+    section = config.data
+    rule = config.resolved().data.validation or "none"
+    return carve_validation(dataset, rule, split=section.split, seed=section.validation_seed)
 
 
 def _split(interactions: Interactions, section: DataSection) -> Dataset:
@@ -78,8 +84,7 @@ def load_training_data(config: RunConfig, given: Interactions | Dataset | None =
     if noise.before_validation:
         whole = load_dataset(RunConfig.from_settings({"data.validation": "none"}, base=config), given)
         planted = _planted(whole.train, noise)
-        rule = config.resolved().data.validation or "none"
-        dataset = carve_validation(replace(whole, train=planted.train), rule, seed=config.data.validation_seed)
+        dataset = _carved(replace(whole, train=planted.train), config)
     else:
         dataset = load_dataset(config, given)
         planted = _planted(dataset.train, noise)

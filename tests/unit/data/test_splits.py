@@ -4,6 +4,7 @@ import pytest
 from pslrec.data import Dataset, Interactions
 from pslrec.data.splits import (
     SPLITS,
+    carve_validation,
     fraction_validation,
     iid_split,
     leave_one_out_split,
@@ -13,7 +14,6 @@ from pslrec.data.splits import (
     temporal_split,
     temporal_split_per_user,
 )
-from pslrec.data.splits.by_name import carve_validation
 from pslrec.errors import DataError, UnknownNameError
 
 

@@ -13,8 +13,7 @@ from pslrec.artifacts import read_tensors
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
 from pslrec.data.interactions import concatenate
-from pslrec.data.splits import split_by_name
-from pslrec.data.splits.by_name import carve_validation
+from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.experiment import build_model, evaluate_run, run

@@ -6,11 +6,12 @@ from pslrec.data.splits.iid import iid_split
 from pslrec.data.splits.leave_one_out import leave_one_out_split
 from pslrec.data.splits.popularity import popularity_split
 from pslrec.data.splits.temporal import temporal_split, temporal_split_per_user
-from pslrec.data.splits.validation import fraction_validation, paper_validation
+from pslrec.data.splits.validation import carve_validation, fraction_validation, paper_validation
 
 __all__ = [
     "SPLITS",
     "Split",
+    "carve_validation",
     "fraction_validation",
     "iid_split",
     "leave_one_out_split",

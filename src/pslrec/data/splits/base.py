@@ -7,7 +7,7 @@ import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.leaks import first_of_each_pair, in_both
+from pslrec.data.preparation import distinct_pairs
 from pslrec.errors import DataError
 from pslrec.registry import Registry
 
@@ -22,7 +22,17 @@ class Split(Protocol):
         ...
 
 
+class Validation(Protocol):
+    """Carves validation out of the training part of one kind of split; see `pslrec.data.splits.validation`."""
+
+    def __call__(self, dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:
+        """The data set with a validation part of about this fraction; `n_kept` pairs of each user stay in training."""
+        ...
+
+
 SPLITS: Registry[Split] = Registry("split")
+# By the name of the split; the training part of any other is divided at random.
+VALIDATIONS: Registry[Validation] = Registry("validation")
 
 
 def check_fraction(name: str, value: float) -> None:
@@ -31,14 +41,31 @@ def check_fraction(name: str, value: float) -> None:
         raise DataError(f"`{name}` must lie between 0 and 1, got {value}")
 
 
-def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
-    """Training and test part by a mask.
+def each_pair_once(interactions: Interactions) -> Interactions:
+    """The interactions sorted by user and item, each pair once: what every split begins with.
 
-    Left out of the test are pairs whose user or item has no training data, and of pairs that the log repeats those that
-    are in training as well or in the test already.
+    A pair that is repeated could be on both sides of a split, and would then be hidden from the lists that it is looked for in.
+    """
+    # Sorted first, so that which one of a repeated pair is kept does not depend on the order of the rows.
+    distinct = distinct_pairs(interactions.sorted())
+    if len(distinct) < len(interactions):
+        logger.info(
+            "%s interactions are %s different pairs; repetitions are merged before the split",
+            f"{len(interactions):,}",
+            f"{len(distinct):,}",
+        )
+    return distinct
+
+
+def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
+    """Training and test part by a mask; pairs whose user or item has no training data are left out of the test.
+
+    Args:
+        interactions: each pair once.
+        in_test: which of them are set apart.
     """
     train, test = interactions.select(~in_test), interactions.select(in_test)
-    test = _without(test, in_both(test, train) | ~first_of_each_pair(test), "they repeat another pair")
+    n_set_apart = len(test)
     unknown = (train.user_counts()[test.users] == 0) | (train.item_counts()[test.items] == 0)
     test = _without(test, unknown, "their user or item is not in the training part")
     if len(train) == 0 or len(test) == 0:
@@ -46,7 +73,7 @@ def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
             f"the split leaves {len(train):,} training and {len(test):,} test pairs of {len(interactions):,}, which is too "
             "little: take another split or fraction, or more data"
         )
-    return Dataset(train, test)
+    return Dataset(train, test, n_left_out=n_set_apart - len(test))
 
 
 def _without(part: Interactions, removed: np.ndarray, reason: str) -> Interactions:
@@ -54,6 +81,15 @@ def _without(part: Interactions, removed: np.ndarray, reason: str) -> Interactio
         return part
     logger.info("%d test pairs were left out: %s", removed.sum(), reason)
     return part.select(~removed)
+
+
+def validation_count(n_pairs: int, fraction: float, n_kept: int) -> int:
+    """How many of a user's training pairs go to validation: the fraction, at least one, and `n_kept` stay.
+
+    >>> [validation_count(n, fraction=0.1, n_kept=2) for n in (2, 3, 30)]
+    [0, 1, 3]
+    """
+    return max(min(max(int(fraction * n_pairs), 1), n_pairs - n_kept), 0)
 
 
 def user_slices(interactions: Interactions) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, check_fraction, divide, user_slices
+from pslrec.data.splits.base import SPLITS, check_fraction, divide, each_pair_once, user_slices
 
 
 @SPLITS.register("iid")
@@ -20,7 +20,7 @@ def iid_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: 
     16
     """
     check_fraction("train_fraction", train_fraction)
-    ordered = interactions.sorted()
+    ordered = each_pair_once(interactions)
     generator = random.Random(seed)  # the published splits were drawn from this generator
     in_test = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):

@@ -1,10 +1,12 @@
 """One interaction of each user for testing: the latest where times are known, else any."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, divide, user_slices
+from pslrec.data.splits.base import SPLITS, VALIDATIONS, divide, each_pair_once, user_slices
 from pslrec.seeding import generator
 
 
@@ -16,10 +18,26 @@ def leave_one_out_split(interactions: Interactions, *, seed: int = 0) -> Dataset
     >>> leave_one_out_split(log).test.to_frame().rows()
     [(1, 'b', 20), (2, 'a', 40)]
     """
+    ordered = _by_user_and_time(each_pair_once(interactions), seed)
+    return divide(ordered, _is_last(ordered, n_kept=1))
+
+
+@VALIDATIONS.register("leave-one-out")
+def leave_one_out_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:  # noqa: ARG001
+    """Validate on the interaction before the one that is tested: the latest of those left for training."""
+    ordered = _by_user_and_time(dataset.train, seed)
+    in_validation = _is_last(ordered, n_kept=n_kept)
+    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
+
+
+def _by_user_and_time(interactions: Interactions, seed: int) -> Interactions:
     ordered = interactions.sorted()
     order = generator(seed, "leave one out").permutation(len(ordered))
     times = np.zeros(len(ordered)) if ordered.timestamps is None else ordered.timestamps
-    ordered = ordered.select(np.lexsort((order, times, ordered.users)))
-    in_test = np.zeros(len(ordered), dtype=bool)
-    in_test[[end - 1 for start, end in user_slices(ordered) if end - start > 1]] = True
-    return divide(ordered, in_test)
+    return ordered.select(np.lexsort((order, times, ordered.users)))
+
+
+def _is_last(ordered: Interactions, *, n_kept: int) -> np.ndarray:
+    is_last = np.zeros(len(ordered), dtype=bool)
+    is_last[[end - 1 for start, end in user_slices(ordered) if end - start > n_kept]] = True
+    return is_last

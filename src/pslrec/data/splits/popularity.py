@@ -6,7 +6,7 @@ import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, check_fraction, divide
+from pslrec.data.splits.base import SPLITS, check_fraction, divide, each_pair_once
 
 # Draws in vain in a row after which items without pairs to give are put aside; the published splits never come to it.
 PATIENCE = 1000
@@ -20,7 +20,7 @@ def popularity_split(interactions: Interactions, *, train_fraction: float = 0.8,
     the test part has almost none: the distribution shifts. With seed 0 this re-derives the published splits.
     """
     check_fraction("train_fraction", train_fraction)
-    ordered = interactions.sorted()
+    ordered = each_pair_once(interactions)
     remaining = _positions_by_item(ordered)
     n_test = len(ordered) - int(train_fraction * len(ordered))
     n_test = min(n_test, sum(len(positions) - 1 for positions in remaining))

@@ -1,10 +1,20 @@
-"""Splits by time: the past trains, the future tests."""
+"""Splits by time: the past trains, the future tests, and what lies just before it validates."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, check_fraction, divide, user_slices
+from pslrec.data.splits.base import (
+    SPLITS,
+    VALIDATIONS,
+    check_fraction,
+    divide,
+    each_pair_once,
+    user_slices,
+    validation_count,
+)
 from pslrec.errors import DataError
 from pslrec.seeding import generator
 
@@ -13,7 +23,7 @@ from pslrec.seeding import generator
 def temporal_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
     """Train on the earliest interactions of all, test on the latest; equal times are put in random order."""
     check_fraction("train_fraction", train_fraction)
-    ordered = _by_time(interactions, seed)
+    ordered = _by_time(each_pair_once(interactions), seed)
     in_test = np.arange(len(ordered)) >= int(train_fraction * len(ordered))
     return divide(ordered, in_test)
 
@@ -22,12 +32,33 @@ def temporal_split(interactions: Interactions, *, train_fraction: float = 0.8, s
 def temporal_split_per_user(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
     """Train on each user's earliest interactions, test on its latest; equal times are put in random order."""
     check_fraction("train_fraction", train_fraction)
-    ordered = _by_time(interactions, seed)
-    ordered = ordered.select(np.argsort(ordered.users, kind="stable"))
+    ordered = _by_user_and_time(each_pair_once(interactions), seed)
     in_test = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
         in_test[start + max(int(train_fraction * (end - start)), 1) : end] = True
     return divide(ordered, in_test)
+
+
+@VALIDATIONS.register("temporal")
+def temporal_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:  # noqa: ARG001
+    """Validate on the latest of all training pairs.
+
+    Whoever comes only then is part of it too: no training pair is later than a validation pair, and a model that is
+    fitted again on both parts knows everybody. Choices are made by those that training knows.
+    """
+    ordered = _by_time(dataset.train, seed)
+    in_validation = np.arange(len(ordered)) >= len(ordered) - int(fraction * len(ordered))
+    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
+
+
+@VALIDATIONS.register("temporal-per-user")
+def temporal_validation_per_user(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:
+    """Validate on each user's latest training pairs."""
+    ordered = _by_user_and_time(dataset.train, seed)
+    in_validation = np.zeros(len(ordered), dtype=bool)
+    for start, end in user_slices(ordered):
+        in_validation[end - validation_count(end - start, fraction, n_kept) : end] = True
+    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
 
 
 def _by_time(interactions: Interactions, seed: int) -> Interactions:
@@ -37,3 +68,8 @@ def _by_time(interactions: Interactions, seed: int) -> Interactions:
     assert ordered.timestamps is not None
     ties = generator(seed, "temporal split").permutation(len(ordered))
     return ordered.select(np.lexsort((ties, ordered.timestamps)))
+
+
+def _by_user_and_time(interactions: Interactions, seed: int) -> Interactions:
+    ordered = _by_time(interactions, seed)
+    return ordered.select(np.argsort(ordered.users, kind="stable"))

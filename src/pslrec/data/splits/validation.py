@@ -2,13 +2,36 @@
 
 import random
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from pslrec.data.dataset import Dataset
-from pslrec.data.leaks import first_of_each_pair, in_both
-from pslrec.data.splits.base import check_fraction, user_slices
+from pslrec.data.splits.base import VALIDATIONS, check_fraction, each_pair_once, user_slices, validation_count
 from pslrec.errors import DataError
+
+ValidationRule = Literal["none", "paper", "fraction"]
+# Training pairs that each user keeps: the paper's rule may take a user's only one.
+N_KEPT = {"paper": 0, "fraction": 2}
+
+
+def carve_validation(dataset: Dataset, rule: ValidationRule, *, split: str = "iid", seed: int = 2024) -> Dataset:
+    """The data set with a validation part by the rule of this name; one that is there already stays.
+
+    Args:
+        dataset: its training part is divided.
+        rule: `paper` or `fraction` say how many pairs of each user, `none` carves out nothing.
+        split: the split that the data set is of: where it follows time, validation does too.
+        seed: of the draw, or of the order of equal times.
+    """
+    if rule not in get_args(ValidationRule):
+        raise DataError(f"`validation` must be one of {', '.join(get_args(ValidationRule))}, got `{rule}`")
+    if rule == "none" or dataset.validation is not None:
+        return dataset
+    if split not in VALIDATIONS:
+        return (paper_validation if rule == "paper" else fraction_validation)(dataset, seed=seed)
+    distinct = replace(dataset, train=each_pair_once(dataset.train))
+    return _checked(VALIDATIONS[split](distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed))
 
 
 def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
@@ -17,7 +40,7 @@ def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 202
     This is the rule behind the published numbers, drawn from the same generator: seed 2024 re-derives the published
     validation sets, seeds 2025 and on the further folds. A user with a single training item loses it, as there.
     """
-    return _carve(dataset, fraction, seed, keep=0)
+    return _drawn(dataset, fraction, seed, n_kept=N_KEPT["paper"])
 
 
 def fraction_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
@@ -25,28 +48,31 @@ def fraction_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 
 
     Every user keeps at least two training items and every item at least one user, so nobody becomes a stranger to the model.
     """
-    return _carve(dataset, fraction, seed, keep=2)
+    return _drawn(dataset, fraction, seed, n_kept=N_KEPT["fraction"])
 
 
-def _carve(dataset: Dataset, fraction: float, seed: int, *, keep: int) -> Dataset:
+def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Dataset:
     check_fraction("fraction", fraction)
     if dataset.validation is not None:
         raise DataError('the data set has a validation part already; use `data.validation = "none"` to keep it')
-    ordered = dataset.train.sorted()
+    ordered = each_pair_once(dataset.train)
     generator = random.Random(seed)  # the published validation sets were drawn from this generator
     chosen = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
-        count = min(max(int(fraction * (end - start)), 1), end - start - keep)
+        count = validation_count(end - start, fraction, n_kept)
         if count > 0:
             chosen[generator.sample(range(start, end), count)] = True
-    if keep:
+    if n_kept:
         chosen &= np.bincount(ordered.items[~chosen], minlength=ordered.n_items)[ordered.items] > 0
-    train, validation = ordered.select(~chosen), ordered.select(chosen)
-    # A pair that the log repeats may be on both sides.
-    validation = validation.select(~in_both(validation, train) & first_of_each_pair(validation))
-    if len(validation) == 0 or len(train) == 0:
+    return _checked(replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen)))
+
+
+def _checked(dataset: Dataset) -> Dataset:
+    n_train = len(dataset.train)
+    n_validation = 0 if dataset.validation is None else len(dataset.validation)
+    if n_train == 0 or n_validation == 0:
         raise DataError(
-            f"carving out validation leaves {len(train):,} training and {len(validation):,} validation pairs, which is too "
+            f"carving out validation leaves {n_train:,} training and {n_validation:,} validation pairs, which is too "
             'little: use `validation="none"` (on the command line --validation none), or more data'
         )
-    return replace(dataset, train=train, validation=validation)
+    return dataset
