@@ -6,12 +6,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from pslrec.evaluation import Evaluated
+
 FIRST = ("recall", "ndcg", "precision", "hit_rate", "mrr", "map")
 
 
 def show_metrics(metrics: Mapping[str, Any], console: Console) -> None:
-    """Print what was judged and how, then the table."""
+    """Print what was evaluated and how, then the table."""
     console.print(metrics_note(metrics), highlight=False, soft_wrap=True)
+    counts = metrics.get("evaluated", {}).get("test")
+    if counts is not None and counts["of_pairs"]:
+        console.print(Evaluated(**counts).sentence("test"), highlight=False, soft_wrap=True)
     console.print(metrics_table(metrics))
 
 

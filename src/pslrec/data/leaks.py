@@ -2,12 +2,13 @@
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.preparation import distinct_pairs
+from pslrec.data.preparation import distinct_pairs, has_repetitions
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -72,10 +73,9 @@ def in_both(part: Interactions, other: Interactions) -> np.ndarray:
 
 def merge_repetitions(dataset: Dataset) -> Dataset:
     """The data set with each pair once in every part; a part without repetitions stays as it is, in its order."""
-    merged = {}
+    merged: dict[str, Any] = {}
     for name, part in dataset.parts().items():
-        keys = np.sort(part.pair_keys())
-        if not (np.diff(keys) == 0).any():
+        if not has_repetitions(part):
             continue
         merged[name] = distinct_pairs(part.sorted())
         logger.info(

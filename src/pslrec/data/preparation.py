@@ -69,6 +69,12 @@ def _rated(interactions: Interactions, minimum_rating: float | None) -> Interact
     return interactions if kept.all() else interactions.select(kept)
 
 
+def has_repetitions(interactions: Interactions) -> bool:
+    """Whether a pair occurs more than once."""
+    keys = np.sort(interactions.pair_keys())
+    return bool((keys[1:] == keys[:-1]).any())
+
+
 def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> Interactions:
     """Each pair once, sorted by user and item.
 

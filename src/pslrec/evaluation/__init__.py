@@ -1,6 +1,7 @@
 """A scorer's lists for every user, compared with what the users did."""
 
 from pslrec.evaluation import exposure, full_ranks, metrics  # noqa: F401  (they fill METRICS)
+from pslrec.evaluation.evaluated import Evaluated
 from pslrec.evaluation.full_ranking import DEFAULT_METRICS, EvaluationResult, evaluate
 from pslrec.evaluation.metrics import METRICS, Metric, metric
 from pslrec.evaluation.scorer import EmbeddingScorer, Scorer, VectorScorer
@@ -13,6 +14,7 @@ __all__ = [
     "METRICS",
     "Comparison",
     "EmbeddingScorer",
+    "Evaluated",
     "EvaluationResult",
     "Metric",
     "Protocol",

@@ -8,6 +8,7 @@ import torch
 
 from pslrec.data.dataset import Dataset
 from pslrec.errors import DataError
+from pslrec.evaluation.evaluated import Evaluated
 from pslrec.evaluation.exposure import Exposure
 from pslrec.evaluation.full_ranks import full_ranks
 from pslrec.evaluation.metrics import METRICS, Basis, RankedLists
@@ -29,6 +30,7 @@ class EvaluationResult:
         users: rows of the users that count in the means.
         split: which part of the data was ranked.
         protocol: which items were hidden and which users counted.
+        evaluated: how many users and pairs that was, out of how many.
     """
 
     metrics: dict[str, float]
@@ -36,6 +38,7 @@ class EvaluationResult:
     users: np.ndarray
     split: Split
     protocol: Protocol
+    evaluated: Evaluated
 
     def __getitem__(self, name: str) -> float:
         return self.metrics[name]
@@ -89,7 +92,7 @@ def evaluate(
             hidden_rows, hidden_items = task.seen.positions(users)
             scores[torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items)] = HIDDEN
             tally.add(start, users, scores)
-    return EvaluationResult(tally.means(), tally.per_user, task.users, split, protocol)
+    return EvaluationResult(tally.means(), tally.per_user, task.users, split, protocol, task.evaluated)
 
 
 def _score_blocks(scorer: Scorer, users: np.ndarray, rows: int) -> Iterator[tuple[int, torch.Tensor]]:

@@ -8,6 +8,7 @@ import numpy as np
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
 from pslrec.errors import ConfigError, DataError
+from pslrec.evaluation.evaluated import Evaluated
 
 Split = Literal["test", "validation"]
 Protocol = Literal["paper", "strict"]
@@ -60,12 +61,14 @@ class RankingTask:
         seen: items hidden from each user's list.
         relevant: items that are hits.
         popularity: training interactions of each item.
+        evaluated: how many users and pairs that is, out of how many.
     """
 
     users: np.ndarray
     seen: RowLists
     relevant: RowLists
     popularity: np.ndarray
+    evaluated: Evaluated
 
     @property
     def nbytes(self) -> int:
@@ -80,7 +83,8 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
     """The task of one split under one protocol.
 
     `paper` hides the training items and averages over all users, those without relevant items counting 0;
-    `strict` at test hides the validation items too, and averages over the users that have relevant items.
+    `strict` at test hides the validation items too, and averages over the users that have relevant items. On validation it
+    looks for nothing that training does not know: a split by time has users and items there that come later.
     """
     if split not in get_args(Split):
         raise ConfigError(f"`split` must be one of {', '.join(get_args(Split))}, got {split!r}")
@@ -92,6 +96,21 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
     hidden = [dataset.train]
     if split == "test" and protocol == "strict" and dataset.validation is not None:
         hidden.append(dataset.validation)
+    n_set_apart = len(judged)
+    if split == "test":
+        n_set_apart += dataset.n_left_out
+    elif protocol == "strict":
+        judged = judged.select(_is_known(judged, dataset.train))
     relevant = RowLists.of(judged)
-    users = np.arange(dataset.n_users) if protocol == "paper" else np.flatnonzero(relevant.lengths)
-    return RankingTask(users, RowLists.of(*hidden), relevant, dataset.train.item_counts())
+    with_relevant = np.flatnonzero(relevant.lengths)
+    users = np.arange(dataset.n_users) if protocol == "paper" else with_relevant
+    evaluated = Evaluated(len(with_relevant), dataset.n_users, len(relevant.items), n_set_apart)
+    return RankingTask(users, RowLists.of(*hidden), relevant, dataset.train.item_counts(), evaluated)
+
+
+def _is_known(part: Interactions, train: Interactions) -> np.ndarray:
+    """Which pairs are of a user and an item that are both trained on."""
+    known_users = train.user_counts() > 0
+    known_items = train.item_counts() > 0
+    is_known: np.ndarray = known_users[part.users] & known_items[part.items]
+    return is_known

@@ -66,7 +66,9 @@ def judge(
     """What `metrics.json` holds, and the judgement on the test part with the values of single users."""
     _unseal(dataset, "training has ended")
     test = _evaluate(config, scorer, dataset, split="test")
+    _tell_few(test)
     found = {"test": test.metrics, **judge_on_validation(config, dataset, scorer, progress)}
+    found["evaluated"] = {"test": test.evaluated.record(), **found["evaluated"]}
     if config.training.warm_start is not None:
         found["learnt_before"] |= _learnt_before(config, dataset, "test")
     return found, test
@@ -76,9 +78,16 @@ def judge_on_validation(
     config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
 ) -> dict[str, Any]:
     """What is known of a model without the test part, which stays sealed."""
-    has_validation = dataset.validation is not None
+    metrics: dict[str, float] = {}
+    evaluated: dict[str, Any] = {}
+    if dataset.validation is not None:
+        validation = _evaluate(config, scorer, dataset, split="validation")
+        _tell_few(validation)
+        metrics = validation.metrics
+        evaluated["validation"] = validation.evaluated.record()
     found = {
-        "validation": _evaluate(config, scorer, dataset, split="validation").metrics if has_validation else {},
+        "validation": metrics,
+        "evaluated": evaluated,
         "protocol": config.evaluation.protocol,
         "selected_on_test": is_selected_on_test(config, dataset),
         "best_epoch": progress.best_epoch,
@@ -88,6 +97,14 @@ def judge_on_validation(
     }
     is_warm = config.training.warm_start is not None
     return {**found, "learnt_before": _learnt_before(config, dataset, "validation")} if is_warm else found
+
+
+def _tell_few(result: EvaluationResult) -> None:
+    if result.evaluated.is_few:
+        logger.warning(
+            "the model was %s: too few to tell models apart by some per cent; take more data or another split",
+            result.evaluated.sentence(result.split),
+        )
 
 
 def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, float]:
@@ -119,7 +136,8 @@ def judge_refit(
     """
     test = _evaluate(config, scorer, whole, split="test")
     refit = {"epochs": chosen["best_epoch"], "pairs": len(whole.train), "test_before": chosen["test"]}
-    return {**chosen, "test": test.metrics, "refit": refit}, test
+    evaluated = {**chosen["evaluated"], "test": test.evaluated.record()}
+    return {**chosen, "test": test.metrics, "evaluated": evaluated, "refit": refit}, test
 
 
 def evaluate_run(
@@ -150,11 +168,14 @@ def evaluate_run(
     _unseal(dataset, "the run is finished")
     scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), LOSSES[config.loss.name].similarity))
     options: dict[str, Any] = {"k": tuple(k)} | ({} if metrics is None else {"metrics": tuple(metrics)})
-    found: dict[str, Any] = {"test": _evaluate(config, scorer, dataset, split="test", **options).metrics}
-    has_validation = dataset.validation is not None
-    found["validation"] = (
-        _evaluate(config, scorer, dataset, split="validation", **options).metrics if has_validation else {}
-    )
+    found: dict[str, Any] = {"test": {}, "validation": {}, "evaluated": {}}
+    for split in ("test", "validation"):
+        if dataset.parts().get(split) is None:
+            continue
+        result = _evaluate(config, scorer, dataset, split=split, **options)
+        _tell_few(result)
+        found[split] = result.metrics
+        found["evaluated"][split] = result.evaluated.record()
     return {**before, **found, "protocol": config.evaluation.protocol}
 
 

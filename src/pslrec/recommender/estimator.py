@@ -1,5 +1,6 @@
 """A model in five words: construct, fit, recommend, save, load."""
 
+import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import torch
 
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
+from pslrec.data.leaks import in_both
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.experiment import files_of, run, save_run
@@ -27,6 +29,8 @@ from pslrec.recommender.frames import (
 )
 from pslrec.recommender.options import options_of, settings_of
 from pslrec.training.events import Listener
+
+logger = logging.getLogger(__name__)
 
 IN_MEMORY = "(in memory)"
 NEW_USER = "; for somebody who was not there in training, call `recommend_for` with their history"
@@ -206,15 +210,20 @@ class Recommender:
         """Rank the catalogue for users that the model knows, hide what they had before, and compare with what they did.
 
         Args:
-            interactions: what they did after training, in any form that `fit` takes; unknown users and items are left out.
+            interactions: what they did after training, in any form that `fit` takes. Unknown users and items are left out, and
+                so is what was in training, which the lists hide; how many that are is logged.
             k: lengths of the lists.
         """
         model = self._model()
         found = read_any(interactions)
-        test = onto(found.test if isinstance(found, Dataset) else found, model.users, model.items)
+        given = found.test if isinstance(found, Dataset) else found
         rows = np.repeat(np.arange(model.n_users), model.seen.lengths)
-        dataset = Dataset(Interactions(rows, model.seen.items, model.users, model.items), test)
-        return evaluate(EmbeddingScorer(model.user_vectors, model.item_vectors), dataset, k=k).metrics
+        train = Interactions(rows, model.seen.items, model.users, model.items)
+        test = _to_evaluate(given, onto(given, model.users, model.items), train)
+        scorer = EmbeddingScorer(model.user_vectors, model.item_vectors)
+        result = evaluate(scorer, Dataset(train, test, n_left_out=len(given) - len(test)), k=k)
+        logger.info("%s", result.evaluated.sentence("given"))
+        return result.metrics
 
     def save(self, path: Path | str) -> None:
         """Write a run directory, which `Recommender.load` and every command of `pslrec` read."""
@@ -241,6 +250,31 @@ class Recommender:
     def _model(self, parents: Mapping[Any, Any] | None = None) -> TrainedModel:
         model: TrainedModel = self.model_
         return model.with_parents(parents) if parents else model
+
+
+def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) -> Interactions:
+    """What of the given interactions a model can be evaluated by: known to it, and not what it was trained on."""
+    if not len(known):
+        raise DataError("`interactions` has no row whose user and item were both there in training; give others")
+    is_learnt = in_both(known, train)
+    if is_learnt.all():
+        raise DataError(
+            f"all {len(known):,} rows of `interactions` that the model knows were in training, so its lists hide them; "
+            "evaluate on what came later, or on what was set apart before `fit`"
+        )
+    if is_learnt.any():
+        logger.warning(
+            "%s of %s rows were in training and are left out, as the lists hide them",
+            f"{int(is_learnt.sum()):,}",
+            f"{len(given):,}",
+        )
+    if len(known) < len(given):
+        logger.warning(
+            "%s of %s rows are left out: their user or item was not there in training",
+            f"{len(given) - len(known):,}",
+            f"{len(given):,}",
+        )
+    return known.select(~is_learnt)
 
 
 def _with_validation(data: Interactions | Dataset, validation: Any) -> Interactions | Dataset:

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pslrec.evaluation import Evaluated
 from pslrec.evaluation.significance import Comparison, compare_results
 from pslrec.reporting.document import Block, Cell, Fold, Section, Table, Text, number, percent, probability, words
 from pslrec.reporting.measures import K, Measures
@@ -46,6 +47,7 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
     if not finished:
         return Section("Metrics", [Text("No run is finished, so there are no metrics yet.", "note")])
     blocks: list[Block] = [_metric_table(finished, "test", _main_names(finished), "Test part")]
+    blocks += _evaluated_notes(finished)
     blocks += significance_blocks(finished, measured)
     blocks += _seed_blocks(finished)
     every = _all_names(finished)
@@ -54,6 +56,23 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
         table = _metric_table(finished, "validation", every, "Validation part")
         blocks.append(Fold("All metrics of the validation part", [table]))
     return Section("Metrics", blocks)
+
+
+def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
+    """On how many users and pairs the runs were evaluated; runs of one data set say it once."""
+    told: dict[str, list[RunRecord]] = {}
+    for record in records:
+        counts = record.metrics.get("evaluated", {}).get("test")
+        if counts is not None and counts["of_pairs"]:
+            told.setdefault(Evaluated(**counts).sentence("test"), []).append(record)
+    notes: list[Block] = []
+    for sentence, those in told.items():
+        labels = ", ".join(record.label for record in those)
+        prefix = f"{labels}: " if len(records) > 1 else ""
+        few = Evaluated(**those[0].metrics["evaluated"]["test"]).is_few
+        caution = ": too few to tell models apart by some per cent" if few else ""
+        notes.append(Text(f"{prefix}{sentence}{caution}.", "warning" if few else "note"))
+    return notes
 
 
 def _all_names(records: Sequence[RunRecord]) -> list[str]:

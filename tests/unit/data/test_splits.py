@@ -236,3 +236,9 @@ def test_split_by_name_refuses_what_it_does_not_know():
         split_by_name(grid(), "leave-one-out", train_fraction=0.5)
     with pytest.raises(DataError, match="`validation` must be one of none, paper, fraction, got `half`"):
         split_by_name(grid(), validation="half")
+
+
+def test_dividing_a_log_that_repeats_pairs_is_refused():
+    log = Interactions.from_ids([1, 1, 2], ["a", "a", "a"])
+    with pytest.raises(ValueError, match="must hold each pair once; a split begins with `each_pair_once`"):
+        divide(log, np.array([False, True, False]))

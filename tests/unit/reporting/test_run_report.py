@@ -12,7 +12,7 @@ import pytest
 from pslrec.artifacts import ArtifactError
 from pslrec.config import RunConfig
 from pslrec.data.synthetic import TasteModel, planted_tastes
-from pslrec.evaluation import EmbeddingScorer
+from pslrec.evaluation import EmbeddingScorer, Evaluated
 from pslrec.evaluation.task import RankingTask, RowLists
 from pslrec.experiment import run
 from pslrec.reporting import run_report
@@ -236,7 +236,9 @@ def test_hits_are_the_relevant_items_of_the_list():
     scorer = EmbeddingScorer(torch.eye(2), torch.tensor([[3.0, 0.0], [2.0, 1.0], [1.0, 2.0]]))
     seen = RowLists(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
     relevant = RowLists(np.array([0, 2, 3]), np.array([1, 2, 0], dtype=np.int32))
-    found, items = hits(scorer, RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7])), k=1)
+    found, items = hits(
+        scorer, RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)), k=1
+    )
     assert found.tolist() == [True, False, False]
     assert items.tolist() == [1, 2, 0]
 

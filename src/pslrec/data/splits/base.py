@@ -7,7 +7,7 @@ import numpy as np
 
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
-from pslrec.data.preparation import distinct_pairs
+from pslrec.data.preparation import distinct_pairs, has_repetitions
 from pslrec.errors import DataError
 from pslrec.registry import Registry
 
@@ -64,6 +64,8 @@ def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
         interactions: each pair once.
         in_test: which of them are set apart.
     """
+    if has_repetitions(interactions):
+        raise ValueError("`interactions` must hold each pair once; a split begins with `each_pair_once`")
     train, test = interactions.select(~in_test), interactions.select(in_test)
     n_set_apart = len(test)
     unknown = (train.user_counts()[test.users] == 0) | (train.item_counts()[test.items] == 0)

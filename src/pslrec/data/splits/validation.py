@@ -1,5 +1,6 @@
 """Carving validation interactions, by which choices are made, out of the training part."""
 
+import logging
 import random
 from dataclasses import replace
 from typing import Literal, get_args
@@ -9,6 +10,8 @@ import numpy as np
 from pslrec.data.dataset import Dataset
 from pslrec.data.splits.base import VALIDATIONS, check_fraction, each_pair_once, user_slices, validation_count
 from pslrec.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 ValidationRule = Literal["none", "paper", "fraction"]
 # Training pairs that each user keeps: the paper's rule may take a user's only one.
@@ -31,7 +34,9 @@ def carve_validation(dataset: Dataset, rule: ValidationRule, *, split: str = "ii
     if split not in VALIDATIONS:
         return (paper_validation if rule == "paper" else fraction_validation)(dataset, seed=seed)
     distinct = replace(dataset, train=each_pair_once(dataset.train))
-    return _checked(VALIDATIONS[split](distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed))
+    carved = _checked(VALIDATIONS[split](distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed))
+    _check_known(carved)
+    return carved
 
 
 def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
@@ -65,6 +70,25 @@ def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Data
     if n_kept:
         chosen &= np.bincount(ordered.items[~chosen], minlength=ordered.n_items)[ordered.items] > 0
     return _checked(replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen)))
+
+
+def _check_known(dataset: Dataset) -> None:
+    """Raise where validation by time has nobody that training knows; tell what only a model fitted on both parts knows."""
+    assert dataset.validation is not None
+    train, validation = dataset.train, dataset.validation
+    known_users, known_items = train.user_counts() > 0, train.item_counts() > 0
+    if not (known_users[validation.users] & known_items[validation.items]).any():
+        raise DataError(
+            f"none of the {len(validation):,} validation pairs, the latest of training, is of a user and an item that come "
+            "before; use `data.validation` = none, or the split temporal-per-user"
+        )
+    only_later = np.flatnonzero(~known_users & (validation.user_counts() > 0))
+    if len(only_later):
+        logger.info(
+            "%s of %s users come only in the validation part, the latest of training; `training.refit` (--refit) trains on it",
+            f"{len(only_later):,}",
+            f"{dataset.n_users:,}",
+        )
 
 
 def _checked(dataset: Dataset) -> Dataset:
