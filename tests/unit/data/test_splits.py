@@ -14,6 +14,7 @@ from pslrec.data.splits import (
     temporal_split,
     temporal_split_per_user,
 )
+from pslrec.data.splits.base import divide
 from pslrec.errors import DataError, UnknownNameError
 
 
