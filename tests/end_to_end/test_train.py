@@ -65,7 +65,7 @@ def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None
     metrics = json.loads((out / "metrics.json").read_text())
     assert {"test", "validation", "protocol", "selected_on_test", "best_epoch", "seconds_per_epoch"} <= metrics.keys()
     assert metrics.keys() - {"trained_epochs", "seed"} == {
-        *("test", "validation", "protocol", "selected_on_test", "best_epoch", "seconds_per_epoch")
+        *("test", "validation", "evaluated", "protocol", "selected_on_test", "best_epoch", "seconds_per_epoch")
     }
     for split in ("test", "validation"):
         assert {"recall@20", "ndcg@20", "recall@5", "ndcg@50"} <= metrics[split].keys()

@@ -41,13 +41,17 @@ def outcome(directory, seed):
 
 
 def compare(directory, seeds):
-    logging.getLogger("pslrec").setLevel(logging.ERROR)
     outcomes, slowest = Counter(), 0.0
     for seed in seeds:
         started = time.perf_counter()
         outcomes[outcome(directory, seed)] += 1
         slowest = max(slowest, time.perf_counter() - started)
     return outcomes, slowest
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.ERROR, logger="pslrec")
 
 
 def test_tables_are_read_as_python_reads_them_or_refused(tmp_path):

@@ -67,7 +67,7 @@ def run(
 
     >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 10}
     >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
-    ['best_epoch', 'protocol', 'seconds_per_epoch']
+    ['best_epoch', 'evaluated', 'protocol']
     """
     config = config.resolved()
     with ExitStack() as stack:
