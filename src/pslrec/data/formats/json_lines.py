@@ -61,24 +61,32 @@ class _Fields:
                 self.values[name] = [None] * len(self.lines)
 
 
+class _RefusedError(Exception):
+    """What is JSON to some, and refused here; its text goes on behind the number of the line."""
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise _RefusedError(f"has `{constant}`, which is not JSON; use a number or leave the field out")
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    names = [name for name, _ in pairs]
+    repeated = next(name for name in names if names.count(name) > 1)
+    raise _RefusedError(f"has `{repeated}` more than once; rename or remove the others")
+
+
+# Made once: building it takes longer than reading a line.
+DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
+
+
 def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    def refuse_constant(constant: str) -> NoReturn:
-        raise DataError(
-            f"{path}: line {number} has `{constant}`, which is not JSON; use a number or leave the field out"
-        )
-
-    def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        record = dict(pairs)
-        if len(record) == len(pairs):
-            return record
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path}: line {number} has `{repeated}` more than once; rename or remove the others")
-
     try:
-        record = json.loads(line.decode(), parse_constant=refuse_constant, object_pairs_hook=refuse_repeated)
-    except DataError:
-        raise
+        record = DECODER.decode(line.decode())
+    except _RefusedError as problem:
+        raise DataError(f"{path}: line {number} {problem}") from problem
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: line {number} is not UTF-8 text; convert the file to UTF-8") from error
     except (ValueError, RecursionError) as error:
