@@ -48,10 +48,10 @@ class _Layout:
     quoted: bool
     spelling: str = ""
 
-    def shape(self, last_needed: int, *, quoted: bool) -> Shape:
+    def shape(self, last_needed: int) -> Shape:
         """What each row of the table should look like."""
         spelling = self.spelling or self.separator
-        return Shape(self.separator, spelling, len(self.names), last_needed, quoted, self.first_line)
+        return Shape(self.separator, spelling, len(self.names), last_needed, self.quoted, self.first_line)
 
 
 def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
@@ -64,7 +64,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
         content, short = _with_short_separator(path, content, layout.separator)
         layout = replace(layout, separator=short, spelling=layout.separator)
     frame, positions = _parse(path, content, layout, columns)
-    shape = layout.shape(0, quoted=layout.quoted)
+    shape = layout.shape(0)
 
     def place_of(row: int) -> str:
         return f"line {line_of_record(path, content, shape, int(positions[row]))}"
@@ -172,8 +172,7 @@ def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns)
     """The columns that are used, without blank lines, and the position of each row among the records of the file."""
     wanted = {layout.names.index(name): name for name in columns.present()}
     has_quotes = layout.quoted and check_quotes(path, content, layout.separator)
-    shape = layout.shape(max(wanted), quoted=has_quotes)
-    records = check_records(path, content, shape)
+    records = check_records(path, content, layout.shape(max(wanted)))
     positions = sorted(wanted)
     try:
         # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line.

@@ -113,8 +113,8 @@ def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
         kinds = chunk[places]
         places += offset
         _check_nul(path, data, places[kinds == NUL])
-        if shape.quoted:
-            quotes = kinds == QUOTE
+        quotes = kinds == QUOTE
+        if is_open or quotes.any():
             inside = (np.cumsum(quotes) + is_open) % 2 == 1
             is_open ^= bool(np.count_nonzero(quotes) % 2)
             outside = ~(inside | quotes)
