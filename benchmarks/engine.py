@@ -264,8 +264,12 @@ def _peers(train: Interactions) -> list[dict[str, Any]]:
 
 
 def _peer_seconds(peer: Any, matrix: Any, iterations: int) -> float:
-    model = peer(factors=DIMENSION, iterations=iterations, random_state=0)
-    return min(_seconds(lambda: model.fit(matrix, show_progress=False)) for _ in range(2))
+    from threadpoolctl import threadpool_limits
+
+    # Its authors ask for this: with threads of BLAS beside its own, `implicit` may be many times slower.
+    with threadpool_limits(1, "blas"):
+        model = peer(factors=DIMENSION, iterations=iterations, random_state=0)
+        return min(_seconds(lambda: model.fit(matrix, show_progress=False)) for _ in range(2))
 
 
 def markdown(record: dict[str, Any]) -> str:
