@@ -3,6 +3,7 @@
 `python -m benchmarks` runs all of them, `python -m benchmarks NAME...` some. A module that has both names is found by
 being here. A result is a dictionary that JSON can hold; its `rows`, a list of flat dictionaries, are printed as a table.
 A module may also have `markdown(record)`, the text of its table in the documentation, and `plots(record)`, its pictures.
+One that compares with settings of other libraries has `search(...)`, which chooses them and gives the file that keeps them.
 """
 
 import importlib

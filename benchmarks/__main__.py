@@ -26,6 +26,11 @@ def main(arguments: list[str] | None = None) -> None:
         "--tables", action="store_true", help="measure nothing, make the tables from the kept results again"
     )
     parser.add_argument(
+        "--search",
+        action="store_true",
+        help="measure nothing, choose the settings of those compared with on validation data; slow, may be resumed",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -45,11 +50,22 @@ def main(arguments: list[str] | None = None) -> None:
         if options.list:
             console.print(f"[bold]{name}[/]  {available[name].DESCRIPTION}", highlight=False)
             continue
+        if options.search:
+            _search(name, available[name], console, settings)
+            continue
         kept = load_record(name) if options.tables else _measure(name, available[name], console, settings)
         if kept is not None:
             pictures = draw(available[name], kept, report=console.print)
             for path in [*update_pages(name, available[name], kept), *pictures]:
                 console.print(f"updated {path.relative_to(REPOSITORY)}", highlight=False)
+
+
+def _search(name: str, benchmark: Any, console: Console, settings: dict[str, float]) -> None:
+    if not hasattr(benchmark, "search"):
+        console.print(f"{name} has nothing to search", highlight=False)
+        return
+    path = benchmark.search(report=lambda text: console.print(text, highlight=False), **settings)
+    console.print(f"wrote {path.relative_to(REPOSITORY)}", highlight=False)
 
 
 def _number(text: str) -> float:

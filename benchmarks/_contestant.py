@@ -1,4 +1,4 @@
-"""A child of `time_to_quality`: trains one model and prints, at the start and after every epoch, seconds and quality as JSON."""
+"""A child of `time_to_quality`: trains one model and prints seconds and quality of every epoch as JSON."""
 
 import time
 
@@ -11,35 +11,55 @@ from typing import Any  # noqa: E402
 
 
 class Clock:
-    """Seconds since the process began, without those spent on judging."""
+    """Seconds since the process began, without those spent on evaluation.
 
-    def __init__(self, judge: Callable[[], tuple[float, float]]) -> None:
-        self._judge, self._spent = judge, 0.0
+    Args:
+        evaluate: gives validation and test value of a scorer.
+        write: takes lines of JSON.
+    """
 
-    def mark(self) -> None:
-        """Judge the model as it is now."""
-        now = time.perf_counter()
-        validation, test = self._judge()
-        point = {"seconds": round(now - STARTED - self._spent, 3), "validation": validation, "test": test}
-        sys.stdout.write(json.dumps(point) + "\n")
+    def __init__(
+        self,
+        evaluate: Callable[[Any], tuple[float, float]],
+        write: Callable[[str], object] = sys.stdout.write,
+    ) -> None:
+        self._evaluate = evaluate
+        self._write = write
+        self._spent = 0.0
+
+    def begin(self) -> None:
+        """Tell when imports and data are done and fitting begins."""
+        self._tell({"fitting_from": self._seconds()})
+
+    def mark(self, scorer: Callable[[], Any]) -> float:
+        """Evaluate the model as it is now; gives its validation value."""
+        seconds = self._seconds()
+        stopped = time.perf_counter()
+        validation, test = self._evaluate(scorer())
+        self._tell({"seconds": seconds, "validation": validation, "test": test})
+        self._spent += time.perf_counter() - stopped
+        return validation
+
+    def _seconds(self) -> float:
+        return round(time.perf_counter() - STARTED - self._spent, 3)
+
+    def _tell(self, point: dict[str, float]) -> None:
+        self._write(json.dumps(point) + "\n")
         sys.stdout.flush()
-        self._spent += time.perf_counter() - now
 
 
 def ndcg(scorer: Any, dataset: Any) -> tuple[float, float]:
     """NDCG@20 on validation and test, paper protocol."""
     from pslrec.evaluation import evaluate
 
-    values = [
-        evaluate(scorer, dataset, k=(20,), protocol="paper", split=split, metrics=("ndcg",)).metrics["ndcg@20"]
-        for split in ("validation", "test")
-    ]
-    return values[0], values[1]
+    options = {"k": (20,), "protocol": "paper", "metrics": ("ndcg",)}
+    validation = evaluate(scorer, dataset, split="validation", **options)
+    test = evaluate(scorer, dataset, split="test", **options)
+    return validation.metrics["ndcg@20"], test.metrics["ndcg@20"]
 
 
-def train_pslrec(settings: dict[str, Any]) -> None:
-    """Exact training with a preset."""
-    from benchmarks._data import published
+def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
+    """Exact training with a preset, to the end of its schedule."""
     from pslrec.config import RunConfig, preset_settings
     from pslrec.evaluation import EmbeddingScorer
     from pslrec.experiment import MemoryStore
@@ -48,58 +68,56 @@ def train_pslrec(settings: dict[str, Any]) -> None:
     from pslrec.training import Trainer
     from pslrec.training.events import EpochFinished, Event
 
-    dataset = published("electronic")
+    clock.begin()
     config = RunConfig.from_settings(preset_settings(settings["preset"])).resolved()
     backbone, loss = build_model(config, dataset.train)
     batches = build_batches(config, TrainingData(dataset, dataset.train, None))
 
-    def judge() -> tuple[float, float]:
+    def scorer() -> EmbeddingScorer:
         tables = {"users": backbone.user_table.detach(), "items": backbone.item_table.detach()}
-        return ndcg(EmbeddingScorer(*scored_vectors(tables, loss.similarity)), dataset)
+        return EmbeddingScorer(*scored_vectors(tables, loss.similarity))
 
-    clock = Clock(judge)
-    clock.mark()
+    clock.mark(scorer)
 
     def listen(event: Event) -> None:
         if isinstance(event, EpochFinished):
-            clock.mark()
+            clock.mark(scorer)
 
     options = config.training.trainer_options(len(batches))
-    Trainer(backbone, loss, batches, options=options, store=MemoryStore(), listeners=(listen,)).fit()
+    store = MemoryStore()
+    Trainer(backbone, loss, batches, options=options, store=store, listeners=(listen,)).fit()
 
 
-def train_als(settings: dict[str, Any]) -> None:
-    """`implicit`'s alternating least squares, judged after every iteration; it needs no torch, its judge does."""
-    import numpy as np
-    from implicit.als import AlternatingLeastSquares
+def train_rival(kind: str, dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
+    """A rival with its chosen settings, until validation stops rising."""
+    import importlib
 
+    from benchmarks._grid import Patience
+    from benchmarks._rivals import MOST_EPOCHS, PACKAGES, PATIENCE, RIVALS
+    from benchmarks.machine import usable_cores
+
+    if kind in PACKAGES:
+        importlib.import_module(PACKAGES[kind])
+    patience = Patience(PATIENCE, MOST_EPOCHS)
+
+    def after_epoch(scorer: Callable[[], Any]) -> bool:
+        return patience.goes_on(clock.mark(scorer))
+
+    clock.begin()
+    RIVALS[kind](dataset.train, settings, usable_cores(), after_epoch)
+
+
+def main(kind: str, settings: dict[str, Any]) -> None:
+    """Read the data, train, print."""
     from benchmarks._data import published
-    from benchmarks.time_to_quality import ALS_ITERATIONS
 
     dataset = published("electronic")
-    matrix = dataset.train.matrix().astype(np.float32)
-    model = AlternatingLeastSquares(iterations=ALS_ITERATIONS, random_state=0, **settings)
-
-    def judge() -> tuple[float, float]:
-        import torch
-
-        from pslrec.evaluation import EmbeddingScorer
-
-        return ndcg(EmbeddingScorer(torch.tensor(model.user_factors), torch.tensor(model.item_factors)), dataset)
-
-    clock = Clock(judge)
-    model.fit(matrix, show_progress=False, callback=lambda *_: clock.mark())
-
-
-def train_ease(settings: dict[str, Any]) -> None:
-    """EASE, judged once its solve is done."""
-    from benchmarks._data import published
-    from pslrec.baselines import EASE
-
-    dataset = published("electronic")
-    scorer = EASE(**settings).fit(dataset.train)
-    Clock(lambda: ndcg(scorer, dataset)).mark()
+    clock = Clock(lambda scorer: ndcg(scorer, dataset))
+    if kind == "pslrec":
+        train_pslrec(dataset, settings, clock)
+    else:
+        train_rival(kind, dataset, settings, clock)
 
 
 if __name__ == "__main__":
-    {"pslrec": train_pslrec, "als": train_als, "ease": train_ease}[sys.argv[1]](json.loads(sys.argv[2]))
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -14,10 +14,14 @@ SIZES = {"electronic": (13_455, 8_360, 234_521), "gowalla": (29_858, 40_988, 1_0
 FILES = {"electronic": "amazon2014-electronic.zip", "gowalla": "gowalla.zip"}
 
 
+def is_published(name: str) -> bool:
+    """Whether the published data set is here, so that none has to be made up."""
+    return _path(name).exists()
+
+
 def published(name: str) -> Dataset:
     """The published IID split with the paper's validation part, or a made-up data set of its size."""
-    directory = Path(os.environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
-    path = directory / "iid" / FILES[name]
+    path = _path(name)
     return paper_validation(read_published(path)) if path.exists() else made_up(*SIZES[name])
 
 
@@ -30,3 +34,8 @@ def made_up(n_users: int, n_items: int, n_pairs: int) -> Dataset:
     part = random.choice(3, p=[0.72, 0.07, 0.21], size=len(keys))
     parts = [Interactions(*np.divmod(keys[part == which], n_items), *vocabularies) for which in range(3)]
     return Dataset(train=parts[0], validation=parts[1], test=parts[2], name="made up")
+
+
+def _path(name: str) -> Path:
+    directory = Path(os.environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
+    return directory / "iid" / FILES[name]

@@ -85,6 +85,7 @@ def lines(
     x: Axis,
     y: Axis,
     series: str,
+    shape: str | None = None,
     title: str = "",
     size: tuple[int, int] = (320, 240),
 ) -> Chart:
@@ -95,12 +96,14 @@ def lines(
         x: the horizontal axis; its ticks stand at the points where these are few.
         y: the vertical axis.
         series: key by which points belong together.
+        shape: key by which lines of one series, and of one colour, are told apart; there is one line per series if not given.
         title: above the chart.
         size: width and height of the plane.
     """
     import altair
 
-    names = list(dict.fromkeys(point[series] for point in points))
+    names = _in_order(points, series)
+    shapes = _in_order(points, shape or series)
     return (
         altair.Chart(altair.Data(values=points), title=title, width=size[0], height=size[1])
         .mark_line(point=altair.OverlayMarkDef(size=45, filled=True), strokeWidth=1.6)
@@ -108,9 +111,14 @@ def lines(
             x=altair.X(f"{x.key}:Q", title=x.title).scale(**_scale(points, x)).axis(**_ticks(points, x)),
             y=altair.Y(f"{y.key}:Q", title=y.title).scale(**_scale(points, y)).axis(**_decades(points, y)),
             color=altair.Color(f"{series}:N", title=None, sort=names).scale(domain=names, range=list(COLORS)),
-            shape=altair.Shape(f"{series}:N", title=None, sort=names).scale(domain=names),
+            shape=altair.Shape(f"{shape or series}:N", title=None, sort=shapes).scale(domain=shapes),
+            detail=[f"{series}:N", f"{shape or series}:N"],
         )
     )
+
+
+def _in_order(points: list[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(point[key] for point in points))
 
 
 def _scale(points: list[dict[str, Any]], axis: Axis) -> dict[str, Any]:

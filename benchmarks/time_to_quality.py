@@ -1,100 +1,124 @@
-"""NDCG@20 against wall-clock seconds from a cold process on Amazon-Electronic: exact training, `implicit` ALS, EASE.
+"""NDCG@20 on Amazon-Electronic against seconds from a cold process: exact training, two ALS, EASE.
 
-Every contestant is a process of its own. The clock starts before the first import and stands still while a model is judged, so
-judging often costs nobody anything. The presets and the settings of ALS were chosen on validation data, EASE has its default;
-a test value is only shown, of the model that was best on validation so far.
+Every contestant is a process of its own. The clock starts before the first import and stands still while
+a model is evaluated, so evaluating often costs nobody anything. All settings were chosen on validation
+data: those of the presets in `reproductions/accuracy`, those of the rivals by `--search`, which writes
+the file that is read here. The seconds of a search are not counted for anybody. A test value is only
+shown, of the model that was best on validation so far.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks._publish import table
+from benchmarks._data import is_published, published
+from benchmarks._quality_tables import quality_text, rows_of
+from benchmarks._rivals import why_missing
+from benchmarks._settings import SETTINGS, load_settings, search_settings
 
-DESCRIPTION = "NDCG@20 on Amazon-Electronic by seconds from a cold process: exact PSL-relu, implicit ALS, EASE"
+DESCRIPTION = "NDCG@20 on Amazon-Electronic by seconds from a cold process: PSL-relu, two ALS, EASE"
 REPOSITORY = Path(__file__).resolve().parent.parent
-# By name, what a child runs: contestant and its settings.
-CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pslrec, preset fast (d = 64)": ("pslrec", {"preset": "fast"}),
-    "pslrec, preset best": ("pslrec", {"preset": "best"}),
-    "implicit ALS, d = 64": ("als", {"factors": 64}),
-    "implicit ALS, d = 128": ("als", {"factors": 128}),
-    "implicit ALS, d = 256": ("als", {"factors": 256}),
-    "EASE": ("ease", {"regularization": 200.0}),
-}
-# Tried for each number of factors; the best on validation is drawn.
-ALS_GRID = [
-    {"alpha": alpha, "regularization": regularization}
-    for alpha in (5.0, 20.0)
-    for regularization in (0.01, 30.0, 100.0, 300.0)
-]
-ALS_ITERATIONS = 8
-MARKS = (1, 2, 5, 10, 20, 30, 60)
+# Its authors ask for this: two pools of threads would be in each other's way.
+ENVIRONMENT = {"als": {"OPENBLAS_NUM_THREADS": "1"}}
 
 
 def run(*, report: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Run every contestant, one after the other."""
     tell = report or (lambda _: None)
-    curves = {}
-    for name, (kind, settings) in CONTESTANTS.items():
+    _require_data()
+    curves: dict[str, Any] = {}
+    left_out = []
+    for name, contestant in contestants().items():
+        missing = why_missing(contestant["kind"])
+        if missing:
+            tell(missing)
+            left_out.append(f"{name}: {missing}")
+            continue
         tell(name)
-        chosen = _chosen_for_als(settings, tell) if kind == "als" else settings
-        curves[name] = {"settings": chosen, "points": _child(kind, chosen)}
-    rows = [{"contestant": name, **_marks(curve["points"])} for name, curve in curves.items()]
-    return {"rows": rows, "curves": curves}
+        started, points = _child(contestant["kind"], contestant["settings"])
+        curves[name] = {**contestant, "fitting_from": started, "points": points}
+    result: dict[str, Any] = {"rows": rows_of(curves), "curves": curves}
+    if left_out:
+        result["left_out"] = "; ".join(left_out)
+    return result
 
 
-def _chosen_for_als(settings: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
-    tried = []
-    for number, cell in enumerate(ALS_GRID):
-        tell(f"ALS, {settings['factors']} factors, setting {number + 1} of {len(ALS_GRID)}")
-        points = _child("als", {**settings, **cell})
-        tried.append((max(point["validation"] for point in points), {**settings, **cell}))
-    return max(tried, key=lambda pair: pair[0])[1]
+def search(*, report: Callable[[str], None], threads: int = 1) -> Path:
+    """Choose the settings of the rivals on validation data; gives the file that keeps them."""
+    import torch
+
+    _require_data()
+    torch.set_num_threads(threads)
+    search_settings(published("electronic"), tell=report, threads=threads)
+    return SETTINGS
 
 
-def _child(kind: str, settings: dict[str, Any]) -> list[dict[str, float]]:
+def contestants() -> dict[str, dict[str, Any]]:
+    """Kind, dimension and settings of every contestant, by name."""
+    from pslrec.config.presets import PRESETS
+
+    found: dict[str, dict[str, Any]] = {}
+    for preset, settings in PRESETS.items():
+        dimension = settings["backbone.dimension"]
+        found[f"pslrec, preset {preset}, d = {dimension}"] = {
+            "kind": "pslrec",
+            "dimension": dimension,
+            "settings": {"preset": preset, **settings},
+        }
+    rivals = load_settings()
+    if not rivals:
+        command = "python -m benchmarks time_to_quality --search"
+        raise FileNotFoundError(f"there is no {SETTINGS}; run `{command}`")
+    for name, rival in rivals.items():
+        found[name] = {key: value for key, value in rival.items() if key != "tried"}
+        found[name]["n_tried"] = len(rival["tried"])
+    return found
+
+
+def _require_data() -> None:
+    if not is_published("electronic"):
+        # On made-up data the settings mean nothing, and the tables would carry a false name.
+        raise FileNotFoundError("the published Amazon-Electronic is not here; set PSLREC_DATA_DIR to where it lies")
+
+
+def _child(kind: str, settings: dict[str, Any]) -> tuple[float, list[dict[str, float]]]:
+    """When fitting began, and what there was after each epoch."""
     command = [sys.executable, "-m", "benchmarks._contestant", kind, json.dumps(settings)]
-    output = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **ENVIRONMENT.get(kind, {})}
+    output = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if output.returncode != 0:
         raise RuntimeError(f"{kind} {settings} failed: {output.stderr.strip().splitlines()[-1:]}")
-    return [json.loads(line) for line in output.stdout.splitlines() if line.startswith("{")]
-
-
-def _marks(points: list[dict[str, float]]) -> dict[str, Any]:
-    """The test value of the model with the best validation value so far, at some times; and when 0.0525 was reached."""
-    row: dict[str, Any] = {}
-    chosen = [max(points[: n + 1], key=lambda point: point["validation"]) for n in range(len(points))]
-    for mark in MARKS:
-        so_far = [best for point, best in zip(points, chosen, strict=True) if point["seconds"] <= mark]
-        row[f"{mark} s"] = f"{so_far[-1]['test']:.4f}" if so_far else ""
-    reached = [point["seconds"] for point, best in zip(points, chosen, strict=True) if best["test"] >= 0.0525]
-    row["0.0525 after"] = f"{min(reached):.1f} s" if reached else "not reached"
-    row["end"] = f"{max(points, key=lambda point: point['validation'])['test']:.4f}"
-    return row
+    lines = [json.loads(line) for line in output.stdout.splitlines() if line.startswith("{")]
+    return lines[0]["fitting_from"], lines[1:]
 
 
 def plots(record: dict[str, Any]) -> dict[str, Any]:
     """The curves as a picture."""
     from benchmarks._plots import Axis, lines
 
-    points = [
-        {"contestant": name, "seconds": point["seconds"], "ndcg": point["test"]}
-        for name, curve in record["result"]["curves"].items()
-        for point in curve["points"]
-    ]
-    x, y = Axis("seconds", "seconds from a cold process", "log"), Axis("ndcg", "test NDCG@20", "linear")
-    return {"time-to-quality": lines(points, x=x, y=y, series="contestant")}
+    points = []
+    for name, curve in record["result"]["curves"].items():
+        family, _, dimension = name.partition(", d = ")
+        line = {"contestant": family, "dimension": dimension or "no dimension"}
+        points.extend({**line, "seconds": point["seconds"], "ndcg": point["test"]} for point in curve["points"])
+    x = Axis("seconds", "seconds from a cold process", "log")
+    y = Axis("ndcg", "test NDCG@20", "linear")
+    size = (420, 300)
+    chart = lines(points, x=x, y=y, series="contestant", shape="dimension", size=size)
+    return {"time-to-quality": chart}
 
 
 def markdown(record: dict[str, Any]) -> str:
-    """A sentence and a table for the documentation."""
-    machine = record["machine"]
-    return (
-        f"Test NDCG@20 on Amazon-Electronic (paper protocol) of the model that was best on validation so far, by seconds from "
-        f"a cold process ({machine['processor']}, {machine['cores']} cores, {record['measured']}). ALS: the best of "
-        f"{len(ALS_GRID)} settings on validation for each number of factors.\n\n{table(record['result']['rows'])}"
-    )
+    """Sentences and tables for the documentation."""
+    return quality_text(record)
