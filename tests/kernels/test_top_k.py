@@ -58,6 +58,13 @@ def test_a_score_that_is_not_a_number_raises(column: int) -> None:
 
 
 @pytest.mark.usefixtures("implementation")
+def test_a_score_that_is_not_a_number_raises_where_others_are_equal() -> None:
+    scores = torch.tensor([[torch.nan, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="not numbers"):
+        top_k(scores, 3)
+
+
+@pytest.mark.usefixtures("implementation")
 def test_rows_need_not_lie_side_by_side() -> None:
     scores = torch.randn(50, 8).T
     assert top_k(scores, 4)[1].tolist() == by_sorting(scores, 4)[1]

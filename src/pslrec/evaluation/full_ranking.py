@@ -14,7 +14,7 @@ from pslrec.evaluation.full_ranks import full_ranks
 from pslrec.evaluation.metrics import METRICS, Basis, RankedLists
 from pslrec.evaluation.scorer import Scorer, VectorScorer
 from pslrec.evaluation.task import Protocol, RankingTask, Split, ranking_task
-from pslrec.kernels.top_k import HIDDEN, top_k
+from pslrec.kernels.top_k import HIDDEN, NOT_NUMBERS, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 DEFAULT_METRICS = tuple(name for name in METRICS if METRICS[name].basis != "ranks")
@@ -90,7 +90,11 @@ def evaluate(
         for start, scores in _score_blocks(scorer, task.users, rows):
             users = task.users[start : start + len(scores)]
             hidden_rows, hidden_items = task.seen.positions(users)
-            scores[torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items)] = HIDDEN
+            hidden = torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items)
+            # Hiding would cover them up; ranking finds all others.
+            if bool(scores[hidden].isnan().any()):
+                raise ValueError(NOT_NUMBERS)
+            scores[hidden] = HIDDEN
             tally.add(start, users, scores)
     return EvaluationResult(tally.means(), tally.per_user, task.users, split, protocol, task.evaluated)
 

@@ -7,6 +7,7 @@ import torch
 from pslrec.kernels.native import native
 
 HIDDEN = -torch.inf
+NOT_NUMBERS = "`scores` hold values that are not numbers (NaN); the model that made them has diverged"
 # Rows with equal scores at the edge are copied in small lots, so that they need next to no memory.
 _TIED_ROWS = 16
 
@@ -32,18 +33,18 @@ def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     k = min(k, scores.shape[1])
     if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
         values, columns = top_k_plainly(scores, k)
-        are_numbers = not bool(values.isnan().any())
+        are_numbers = not bool(scores.isnan().any())
     else:
         values = torch.empty((len(scores), k))
         columns = torch.empty((len(scores), k), dtype=torch.int64)
         are_numbers = _compiled(scores.detach().contiguous().numpy(), values.numpy(), columns.numpy())
     if not are_numbers:
-        raise ValueError("`scores` hold values that are not numbers (NaN); the model that made them has diverged")
+        raise ValueError(NOT_NUMBERS)
     return values, columns
 
 
 def top_k_plainly(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same in plain torch; NaN comes first instead of raising."""
+    """The same in plain torch, for scores that are numbers."""
     n_columns = scores.shape[1]
     if k >= n_columns:
         values, columns = scores.sort(dim=1, descending=True, stable=True)

@@ -182,6 +182,17 @@ def test_scores_that_are_not_numbers_raise(dataset: Dataset) -> None:
         evaluate(TableScorer(np.full((N_USERS, N_ITEMS), np.nan)), dataset, metrics=["auc"])
 
 
+@pytest.mark.parametrize("metrics", [["recall"], ["auc"]])
+def test_a_score_of_a_seen_item_that_is_not_a_number_raises(
+    dataset: Dataset, scorer: TableScorer, metrics: list[str]
+) -> None:
+    table = scorer.table.numpy().copy()
+    evaluated = np.flatnonzero(dataset.train.matrix().getnnz(axis=1))[-1]
+    table[evaluated, dataset.train.matrix()[evaluated].indices[0]] = np.nan
+    with pytest.raises(ValueError, match="not numbers"):
+        evaluate(TableScorer(table), dataset, metrics=metrics)
+
+
 def test_wrong_arguments_say_what_is_allowed(scorer: TableScorer, dataset: Dataset) -> None:
     with pytest.raises(ConfigError, match="`split` must be one of test, validation"):
         evaluate(scorer, dataset, split="train")  # type: ignore[arg-type]
