@@ -87,6 +87,27 @@ def test_noise_claims_use_the_ends_of_the_range(results: Results) -> None:
     assert found["AdvInfoNCE falls at least as fast as SL from p = 0.05 to 0.5"] == "holds"
 
 
+def test_claims_about_noise_say_what_the_other_reading_of_it_gives(results: Results) -> None:
+    per_user = {"table": "noise", "setting": "noise"}
+    all_pairs = {"table": "noise-interpretations", "setting": "noise, among all pairs"}
+    for seed in (1, 2, 3):
+        jitter = seed * 1e-6
+        results.add("iid", [row("SL", seed, 0.05 + jitter), row("PSL-relu", seed, 0.06 + jitter)])
+        for noise, gain, other_gain in (("0.05", 0.01, 0.002), ("0.5", 0.155, 0.092)):
+            for columns, share in ((per_user, gain), (all_pairs, other_gain)):
+                sl = row("SL", seed, 0.02, noise=noise, **columns)
+                relu = row("PSL-relu", seed, 0.02 * (1 + share) + jitter, noise=noise, **columns)
+                results.add(columns["table"], [sl, relu])
+    found = {each["claim"]: each for each in claims.check(results)}
+    above_ten = found["its gain at p = 0.5 is above 10 %"]
+    assert (above_ten["verdict"], above_ten["value_pct"], above_ten["other_reading_pct"]) == ("holds", "5.51", "-0.79")
+    assert found["its gain grows with noise: at p = 0.5 above that at p = 0.05"]["other_reading_pct"] == "9.00"
+    assert found["PSL-relu is above SL in NDCG@20 (IID)"]["other_reading_pct"] == ""
+    judged_table, *_ = claims.tables(list(found.values()))
+    assert judged_table.header[-1] == "other reading"
+    assert "drawn among all pairs" in judged_table.notes[0]
+
+
 def test_one_seed_of_another_loss_is_judged_by_the_noise_of_sl(results: Results) -> None:
     results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
     results.add("iid", [row("PSL-softplus", 1, 0.04)])
