@@ -31,7 +31,7 @@ COMMON = {
     "evaluation.protocol": "paper",
     "sampling.negatives": "catalog",
 }
-# Two ways to train: from a start that ranks well already, and as the paper does.
+# Two ways to train: from a start that ranks already, and as the paper does.
 SHORT: dict[str, Any] = {"training.schedule": "cosine", "training.epochs": 10, "training.validate_every": 1}
 LONG: dict[str, Any] = {"backbone.initialization": "normal", "training.schedule": "constant", "training.epochs": 200}
 TEMPERATURES, RATES, START = "loss.temperature", "training.learning_rate", "backbone.initialization"

@@ -103,7 +103,7 @@ DRAWS: dict[str, Draw] = {
 def spectral_tables(
     train: Interactions, *, dimension: int, generator: torch.Generator, power: float = SPECTRAL_POWER
 ) -> tuple[Tensor, Tensor]:
-    """Tables that rank well before any training, by cosines as by inner products.
+    """Tables that rank before any training, by cosines as by inner products; how well depends on the data.
 
     With D_u^-1/2 R D_i^-1/2 ≈ P S Qᵀ, a truncated singular value decomposition of the degree-normalised training matrix,
     users start at the rows of P S^power and items at those of Q S^power: the power keeps what many people share and

@@ -383,3 +383,9 @@ def test_preparation_of_data_without_ratings_names_no_threshold() -> None:
     assert "rating" not in text
     assert text.endswith("10-core; leaves 29,858 users, 40,988 items, 1,027,464 interactions")
     assert "ratings of at least 3" in preparation(replace(SOURCES["gowalla"], min_rating=3.0))
+
+
+def test_the_readme_counts_the_published_data_sets_right() -> None:
+    readme = Path(__file__).resolve().parents[3] / "README.md"
+    assert len(list(SOURCES)) == 10
+    assert "ten published data sets by name" in readme.read_text()
