@@ -1,5 +1,6 @@
 """A search over a grid that grows while its best cell lies at an edge, and patience for training."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -85,11 +86,11 @@ def search(
     evaluate: Callable[[Settings], Cell],
     known: Iterable[Cell] = (),
 ) -> list[Cell]:
-    """Try the start, then what lies beside the best cell, until the best was compared with both sides.
+    """Try the start, then what lies beside the best cell, until the best was compared with all of it.
 
     Args:
         start: settings that are tried in any case.
-        ladders: of the settings that are searched.
+        ladders: of the settings that are searched; the first two are those that pull at each other.
         evaluate: trains with a setting; sees validation data only.
         known: cells of an earlier search, which are not tried again.
 
@@ -113,21 +114,34 @@ def best_of(cells: Iterable[Cell]) -> Cell:
 
 
 def edges(cells: Iterable[Cell], ladders: Sequence[Ladder]) -> list[str]:
-    """The settings in which the best cell was not compared with both sides."""
+    """The settings in which the best cell was not compared with what lies beside it."""
     tried = list(cells)
     chosen = best_of(tried)
-    return [ladder.name for ladder in ladders if _untried(chosen, [ladder], tried)]
+    missing = _untried(chosen, ladders, tried)
+    names = [ladder.name for ladder in ladders]
+    return [name for name in names if any(cell[name] != chosen.settings[name] for cell in missing)]
 
 
 def _untried(chosen: Cell, ladders: Sequence[Ladder], cells: Iterable[Cell]) -> list[Settings]:
     tried = {_key(cell.settings) for cell in cells}
-    found = []
-    for ladder in ladders:
-        for value in ladder.beside(chosen.settings[ladder.name]):
-            settings = {**chosen.settings, ladder.name: value}
-            if _key(settings) not in tried:
-                found.append(settings)
-    return found
+    around = beside(chosen.settings, ladders)
+    return [settings for settings in around if _key(settings) not in tried]
+
+
+def beside(settings: Settings, ladders: Sequence[Ladder]) -> list[Settings]:
+    """The cells one step away in one setting, and those one step away in both of the first two.
+
+    Where one setting makes up for another the best cells lie on a ridge, from which every single step
+    leads down.
+    """
+    steps = [{ladder.name: value} for ladder in ladders for value in ladder.beside(settings[ladder.name])]
+    if len(ladders) > 1:
+        first, second = ladders[:2]
+        values = first.beside(settings[first.name])
+        others = second.beside(settings[second.name])
+        pairs = itertools.product(values, others)
+        steps += [{first.name: value, second.name: other} for value, other in pairs]
+    return [{**settings, **step} for step in steps]
 
 
 def _key(settings: Settings) -> tuple[tuple[str, str], ...]:

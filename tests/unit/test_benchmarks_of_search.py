@@ -52,6 +52,18 @@ def test_search_leaves_a_grid_whose_best_cell_lies_at_its_edge(peak):
         assert {**peak, name: peak[name] * factor} in tried
 
 
+def test_search_follows_a_ridge_on_which_two_settings_make_up_for_each_other():
+    from benchmarks._grid import Cell, Ladder, best_of, search
+
+    def evaluate(settings: dict[str, float]) -> Cell:
+        across = abs(math.log2(settings["a"] / settings["b"]))
+        along = abs(math.log2(settings["a"] * settings["b"]) - 12)
+        return Cell(settings, validation=1 - 0.1 * across - 0.01 * along, epochs=1, is_settled=True)
+
+    cells = search([{"a": 1.0, "b": 1.0}], [Ladder("a", factor=2), Ladder("b", factor=2)], evaluate)
+    assert best_of(cells).settings == {"a": 64.0, "b": 64.0}
+
+
 def test_search_tries_no_cell_twice_and_none_that_is_known():
     from benchmarks._grid import Ladder, best_of, search
 
@@ -184,4 +196,4 @@ def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, m
     assert {name: entry["settings"]["alpha"] for name, entry in kept.items()} == dict.fromkeys(kept, 640.0)
     larger = [settings for settings in tried if settings["factors"] == 128]
     assert larger[0] == {"factors": 128, "alpha": 640.0, "regularization": 150.0}
-    assert len(larger) == 5
+    assert len(larger) == 9
