@@ -1,8 +1,9 @@
 """A search over a grid that grows while its best cell lies at an edge, and patience for training."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Settings = dict[str, float]
 # Cells after which a search gives up; what it then chose may lie at an edge, and `edges` says so.
@@ -32,6 +33,10 @@ class Ladder:
         if lower < self.lowest:
             return [higher]
         return [lower, higher]
+
+    def finer(self) -> "Ladder":
+        """Two steps of ratios for one; equal steps stay as they are."""
+        return replace(self, factor=math.sqrt(self.factor))
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def search(
     evaluate: Callable[[Settings], Cell],
     known: Iterable[Cell] = (),
 ) -> list[Cell]:
-    """Try the start, then what lies beside the best cell, until the best was compared with all of it.
+    """Try the start, then what lies beside the best cell so far, until all of that was tried.
 
     Args:
         start: settings that are tried in any case.
@@ -97,14 +102,17 @@ def search(
     Returns:
         Every cell that was tried.
     """
-    cells = {_key(cell.settings): cell for cell in known}
-    waiting = list(start)
-    while waiting and len(cells) < MOST_CELLS:
-        settings = waiting.pop(0)
-        if _key(settings) not in cells:
-            cells[_key(settings)] = evaluate(settings)
-        if not waiting:
-            waiting = _untried(best_of(cells.values()), ladders, cells.values())
+    cells = {key_of(cell.settings): cell for cell in known}
+    for settings in start:
+        if key_of(settings) not in cells:
+            cells[key_of(settings)] = evaluate(settings)
+    while len(cells) < MOST_CELLS:
+        untried = _untried(best_of(cells.values()), ladders, cells.values())
+        if not untried:
+            break
+        # One at a time: if it is better, the search goes on from there.
+        settings = untried[0]
+        cells[key_of(settings)] = evaluate(settings)
     return list(cells.values())
 
 
@@ -123,9 +131,9 @@ def edges(cells: Iterable[Cell], ladders: Sequence[Ladder]) -> list[str]:
 
 
 def _untried(chosen: Cell, ladders: Sequence[Ladder], cells: Iterable[Cell]) -> list[Settings]:
-    tried = {_key(cell.settings) for cell in cells}
+    tried = {key_of(cell.settings) for cell in cells}
     around = beside(chosen.settings, ladders)
-    return [settings for settings in around if _key(settings) not in tried]
+    return [settings for settings in around if key_of(settings) not in tried]
 
 
 def beside(settings: Settings, ladders: Sequence[Ladder]) -> list[Settings]:
@@ -144,8 +152,8 @@ def beside(settings: Settings, ladders: Sequence[Ladder]) -> list[Settings]:
     return [{**settings, **step} for step in steps]
 
 
-def _key(settings: Settings) -> tuple[tuple[str, str], ...]:
-    # Going up and down a ladder rounds, and must meet the same cells again.
+def key_of(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """What tells two cells apart: going up and down a ladder rounds, and must meet the same cells again."""
     return tuple((name, f"{value:.3g}") for name, value in sorted(settings.items()))
 
 

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks._grid import Cell, Ladder, Patience, Settings, best_of, edges, search
+from benchmarks._grid import Cell, Ladder, Patience, Settings, best_of, edges, key_of, search
 from benchmarks._publish import RESULTS
 from benchmarks._rivals import MOST_EPOCHS, PATIENCE, RIVALS, Train, why_missing
 from benchmarks.machine import describe_machine
@@ -52,6 +52,10 @@ class Family:
         """All settings of a rival."""
         size = {self.dimension: dimension} if dimension else {}
         return {**size, **self.fixed, **searched}
+
+    def half_steps(self) -> list[Ladder]:
+        """The ladders of the last round of a search."""
+        return [ladder.finer() for ladder in self.ladders]
 
     def start_cells(self) -> list[Settings]:
         """The cells of the first grid."""
@@ -133,14 +137,20 @@ def _search_one(
     kept = load_settings(path).get(name, {"tried": []})
     cells = [Cell(**values) for values in kept["tried"]]
 
-    def evaluate_and_keep(searched: Settings) -> Cell:
-        cell = evaluate(searched)
-        cells.append(cell)
+    def evaluate_once(searched: Settings) -> Cell:
+        for cell in cells:
+            if key_of(cell.settings) == key_of(searched):
+                return cell
+        cells.append(evaluate(searched))
         _keep(path, name, _entry(kind, dimension, cells))
-        tell(f"{name}: {searched} has {cell.validation:.5f} after {cell.epochs} epochs")
-        return cell
+        tell(f"{name}: {searched} has {cells[-1].validation:.5f} after {cells[-1].epochs} epochs")
+        return cells[-1]
 
-    search(start, family.ladders, evaluate_and_keep, known=list(cells))
+    if len(start) > 1:
+        # A grid of whole steps finds the place. It is walked anew, past the kept cells of half steps.
+        search(start, family.ladders, evaluate_once)
+        start = []
+    search(start, family.half_steps(), evaluate_once, known=list(cells))
     return best_of(cells)
 
 
@@ -176,7 +186,7 @@ def _entry(kind: str, dimension: int, cells: list[Cell]) -> dict[str, Any]:
         "epochs": chosen.epochs,
         "is_settled": chosen.is_settled,
         "validation": chosen.validation,
-        "edges": edges(cells, family.ladders),
+        "edges": edges(cells, family.half_steps()),
         "tried": [asdict(cell) for cell in cells],
     }
 

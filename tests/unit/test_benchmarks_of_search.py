@@ -64,6 +64,17 @@ def test_search_follows_a_ridge_on_which_two_settings_make_up_for_each_other():
     assert best_of(cells).settings == {"a": 64.0, "b": 64.0}
 
 
+def test_half_steps_find_what_lies_between_two_cells_of_the_grid():
+    from benchmarks._grid import Ladder, best_of, search
+
+    evaluate, _ = hill({"a": 4 * math.sqrt(2)})
+    ladder = Ladder("a", factor=2)
+    coarse = search([{"a": 1.0}], [ladder], evaluate)
+    fine = search([], [ladder.finer()], evaluate, known=coarse)
+    assert best_of(coarse).settings["a"] in (4.0, 8.0)
+    assert best_of(fine).settings["a"] == pytest.approx(4 * math.sqrt(2), rel=1e-5)
+
+
 def test_search_tries_no_cell_twice_and_none_that_is_known():
     from benchmarks._grid import Ladder, best_of, search
 
@@ -197,3 +208,5 @@ def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, m
     larger = [settings for settings in tried if settings["factors"] == 128]
     assert larger[0] == {"factors": 128, "alpha": 640.0, "regularization": 150.0}
     assert len(larger) == 9
+    # Half steps: 640 times and over the square root of 2.
+    assert {round(settings["alpha"]) for settings in larger} == {453, 640, 905}
