@@ -93,12 +93,12 @@ def train_rival(kind: str, dataset: Any, settings: dict[str, Any], clock: Clock)
     import importlib
 
     from benchmarks._grid import Patience
-    from benchmarks._rivals import MOST_EPOCHS, PACKAGES, PATIENCE, RIVALS
+    from benchmarks._rivals import LONG_PATIENCE, MOST_EPOCHS, PACKAGES, RIVALS
     from benchmarks.machine import usable_cores
 
     if kind in PACKAGES:
         importlib.import_module(PACKAGES[kind])
-    patience = Patience(PATIENCE, MOST_EPOCHS)
+    patience = Patience(LONG_PATIENCE, MOST_EPOCHS)
 
     def after_epoch(scorer: Callable[[], Any]) -> bool:
         return patience.goes_on(clock.mark(scorer))

@@ -14,8 +14,9 @@ Settings = dict[str, Any]
 AfterEpoch = Callable[[Callable[[], Any]], bool]
 Train = Callable[[Interactions, Settings, int, AfterEpoch], None]
 SEED = 0
-# Epochs without a rise of validation NDCG@20 after which training ends.
+# Epochs without a rise of validation NDCG@20 after which training ends, in the search and in the measurement.
 PATIENCE = 3
+LONG_PATIENCE = 10
 # More than any of them needs: they run out of patience before.
 MOST_EPOCHS = 60
 

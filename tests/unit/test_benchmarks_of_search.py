@@ -210,3 +210,18 @@ def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, m
     assert len(larger) == 9
     # Half steps: 640 times and over the square root of 2.
     assert {round(settings["alpha"]) for settings in larger} == {453, 640, 905}
+
+
+def test_every_kept_choice_is_the_best_of_its_cells_inside_its_grid_and_trained_to_the_end():
+    from benchmarks import _settings
+    from benchmarks._grid import Cell, best_of, edges
+
+    kept = _settings.load_settings()
+    for name, entry in kept.items():
+        family = _settings.FAMILIES[entry["kind"]]
+        cells = [Cell(**values) for values in entry["tried"]]
+        best = best_of(cells)
+        assert entry["settings"] == family.settings(entry["dimension"], best.settings), name
+        assert (entry["validation"], entry["epochs"]) == (best.validation, best.epochs), name
+        assert edges(cells, family.half_steps()) == entry["edges"] == [], name
+        assert best.is_settled, name
