@@ -5,7 +5,7 @@ import logging
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +83,29 @@ def run(
         metrics, test = judge(config, found.dataset, scorer, progress)
         if config.training.refit:
             store = second
-            scorer = refit(config, whole, store, progress, listeners)
+            # Of the first training as it was asked for: patience may have ended it earlier, and `auto` would count more steps
+            # now that there are more pairs.
+            horizon = trainer.options.epochs
+            scorer = refit(config, whole, store, progress, listeners, horizon=horizon)
             metrics, test = judge_refit(config, whole.dataset, scorer, metrics)
+            metrics["refit"]["horizon"] = horizon
         if directory is not None:
             directory.write_metrics(metrics)
         return RunResult(config, metrics, scorer, found.dataset, test, store.read_model())
 
 
 def refit(
-    config: RunConfig, whole: TrainingData, store: "AnyStore", chosen: Progress, listeners: Sequence[Listener] = ()
+    config: RunConfig,
+    whole: TrainingData,
+    store: "AnyStore",
+    chosen: Progress,
+    listeners: Sequence[Listener] = (),
+    *,
+    horizon: int,
 ) -> EmbeddingScorer:
     """Train anew on training and validation data, for as many epochs as were chosen; gives the scorer of the last one.
+
+    Validation chose an epoch together with the learning rates that led to it, so these stay as they were.
 
     Args:
         config: of the run.
@@ -101,16 +113,22 @@ def refit(
         store: keeps checkpoints and the model.
         chosen: how the first training ended.
         listeners: are told what happens.
+        horizon: epochs over which the schedule of the first training fell.
     """
-    logger.info("training again on training and validation data, %d epochs", chosen.best_epoch)
+    logger.info(
+        "training again on training and validation data, the first %d of %d epochs",
+        chosen.best_epoch,
+        horizon,
+    )
     config = RunConfig.from_settings({"training.epochs": chosen.best_epoch, "training.patience": 0}, base=config)
     backbone, loss = build_model(config, whole.train)
     batches = build_batches(config, whole)
+    options = config.training.trainer_options(len(batches))
     Trainer(
         backbone,
         loss,
         batches,
-        options=config.training.trainer_options(len(batches)),
+        options=replace(options, horizon=horizon),
         store=store,
         listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
     ).fit()

@@ -16,10 +16,12 @@ from pslrec.data.interactions import concatenate
 from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.experiment import build_model, evaluate_run, run
+from pslrec.experiment import MemoryStore, TrainingData, build_model, evaluate_run, run
+from pslrec.experiment.running import build_trainer
 from pslrec.inference import TrainedModel
 from pslrec.training import TrainingInterrupted
 from pslrec.training.events import EpochFinished, Event
+from pslrec.training.options import TrainingOptions
 
 SETTINGS: dict[str, Any] = {
     "sampling.negatives": "catalog",
@@ -59,6 +61,94 @@ def test_a_refit_is_the_training_on_both_parts_for_the_chosen_epochs(dataset: Da
     assert refitted.metrics["test"] == pytest.approx(plain.metrics["test"])
     assert refitted.metrics["refit"]["epochs"] == epochs
     assert refitted.metrics["refit"]["pairs"] == len(train)
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """Fills with the epoch and the share of the learning rate of every pass that is trained."""
+    found: list[tuple[int, float]] = []
+    factor_of = TrainingOptions.rate_factor
+
+    def watched(options: TrainingOptions, epoch: int) -> float:
+        factor = factor_of(options, epoch)
+        found.append((epoch, factor))
+        return factor
+
+    monkeypatch.setattr(TrainingOptions, "rate_factor", watched)
+    return found
+
+
+LENGTHS: dict[str, dict[str, Any]] = {
+    "a number of epochs": {"training.epochs": 25, "training.learning_rate": 0.2},
+    "stopped by patience": {"training.epochs": 60, "training.patience": 1, "training.learning_rate": 0.1},
+    "auto": {"training.epochs": "auto", "training.learning_rate": 0.1},
+    "auto stopped by patience": {"training.epochs": "auto", "training.patience": 1, "training.learning_rate": 0.1},
+}
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_a_refit_repeats_the_learning_rates_that_validation_chose(
+    dataset: Dataset, rates: list[tuple[int, float]], length: str, schedule: str
+) -> None:
+    """It squeezed the schedule into the chosen epochs: after a choice of 5 in 50, the fifth had a rate near 0."""
+    settings = {**LENGTHS[length], "training.schedule": schedule, "training.refit": True}
+    config = configured(**settings, **{"training.validate_every": 1})
+    metrics = run(config, data=dataset).metrics
+    n_first, n_again = metrics["trained_epochs"], metrics["refit"]["epochs"]
+    assert 1 <= n_again < n_first, "the case must choose an epoch before the last"
+    first, again = rates[:n_first], rates[n_first:]
+    assert again == first[:n_again]
+    # The horizon is the length that was asked for, whoever ended the first training.
+    horizon = metrics["refit"]["horizon"]
+    asked = settings["training.epochs"]
+    assert horizon == (100 if asked == "auto" else asked)
+    assert (n_first < horizon) == ("training.patience" in settings)
+
+
+def test_a_refit_stops_a_longer_training_on_both_parts_at_the_chosen_epoch(dataset: Dataset) -> None:
+    settings = {"training.epochs": 12, "training.schedule": "cosine", "training.learning_rate": 0.05}
+    config = configured(**settings, **{"training.validate_every": 1})
+    refitted = run(RunConfig.from_settings({"training.refit": True}, base=config), data=dataset)
+    epochs = refitted.metrics["refit"]["epochs"]
+    assert epochs < 12
+    assert dataset.validation is not None
+    both = concatenate([dataset.train, dataset.validation])
+    whole = TrainingData(replace(dataset, train=both, validation=None), both)
+    longer = build_trainer(config, whole, MemoryStore())
+    longer.fit(pause=lambda epoch: epoch == epochs)
+    torch.testing.assert_close(refitted.model["users"], longer.backbone().users.detach())
+    torch.testing.assert_close(refitted.model["items"], longer.backbone().items.detach())
+
+
+@pytest.mark.parametrize("length", ["stopped by patience", "auto stopped by patience"])
+def test_a_resumed_refit_keeps_the_horizon(
+    dataset: Dataset, tmp_path: Path, rates: list[tuple[int, float]], length: str
+) -> None:
+    settings = {**LENGTHS[length], "training.schedule": "cosine", "training.refit": True}
+    config = configured(**settings, **{"training.validate_every": 1})
+    whole = run(config, data=dataset)
+    n_first = whole.metrics["trained_epochs"]
+    unbroken = rates[n_first:]
+    assert len(unbroken) > 1, "there must be an epoch left to resume"
+    rates.clear()
+    config = RunConfig.from_settings({"training.checkpoint_seconds": 0.0}, base=config)
+    finished: list[EpochFinished] = []
+
+    def stop(event: Event) -> None:
+        finished.extend([event] if isinstance(event, EpochFinished) else [])
+        if len(finished) == n_first + 1:  # after the first epoch of the second training
+            raise TrainingInterrupted("stopped")
+
+    with pytest.raises(TrainingInterrupted):
+        run(config, data=dataset, out=tmp_path / "stopped", listeners=[stop])
+    n_before = len(rates)
+    resumed = run(config, data=dataset, out=tmp_path / "stopped", resume=True)
+    assert rates[n_first:n_before] == unbroken[:1]
+    # The pass that was under way is begun again where its checkpoint was written.
+    assert rates[n_before:] in (unbroken, unbroken[1:])
+    assert resumed.metrics["refit"] == whole.metrics["refit"]
+    torch.testing.assert_close(resumed.model["users"], whole.model["users"], rtol=0, atol=0)
 
 
 def test_a_refit_keeps_what_the_choice_was_made_by(dataset: Dataset, tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.training import Progress, TrainingDivergedError, TrainingInterrupted, TrainingOptions
 from pslrec.training.events import BatchFinished, CheckpointSaved, EpochFinished, EstimateMade, TrainingStarted
+from pslrec.training.options import SCHEDULES
 
 
 def state_by_epoch(run, *names: str) -> list[dict[str, torch.Tensor]]:
@@ -325,11 +328,23 @@ def test_drawing_negatives_counts_as_time_of_the_epoch(build_run, monkeypatch: p
         ({"weight_decay": math.nan}, "`weight_decay` must be at least 0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
         ({"learning_rate": math.inf}, "`learning_rate` must be positive"),
+        ({"epochs": 3, "horizon": 2}, "`horizon` must be at least `epochs`, which is 3, and finite, got 2"),
+        ({"epochs": 3, "horizon": math.inf}, "`horizon` must be at least `epochs`"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TrainingOptions(**options)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@given(lengths=st.tuples(st.integers(1, 500), st.integers(1, 500)).map(sorted))
+def test_a_training_within_a_horizon_begins_like_the_longer_one(schedule: str, lengths: list[int]) -> None:
+    shorter, longer = lengths
+    whole = TrainingOptions(epochs=longer, schedule=schedule)
+    begun = TrainingOptions(epochs=shorter, schedule=schedule, horizon=longer)
+    for epoch in range(shorter):
+        assert begun.rate_factor(epoch) == whole.rate_factor(epoch) > 0
 
 
 def test_progress_comes_back_from_text_exactly() -> None:
