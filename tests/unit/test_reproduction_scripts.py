@@ -89,20 +89,49 @@ def test_the_library_folds_in_by_the_plans_that_were_chosen(scripts: dict[str, M
     assert f"{cosine.n_steps} long steps for losses of cosines, {product.n_steps} short ones" in PAGE.read_text()
 
 
-def test_refit_is_judged_twice_under_the_same_protocol(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
-    row = scripts["refit"].measure(dataset, "strict", 1, epochs=2)
-    assert row["protocol"] == "strict"
-    assert row["epochs"] <= 2
-    assert row["before"] > 0
-    assert row["gain"] == pytest.approx(row["refit"] / row["before"] - 1, abs=2e-3)
+def test_three_procedures_are_evaluated_under_the_same_protocol(
+    scripts: dict[str, ModuleType], dataset: Dataset
+) -> None:
+    row = scripts["refit"].measure(dataset, "strict", 1, epochs=3)
+    assert (row["protocol"], row["evaluated_on"], row["horizon"]) == ("strict", "test", 3)
+    assert 1 <= row["epochs"] <= 3
+    assert all(0 < row[name] < 1 for name in ("plain", "kept", "squeezed"))
+    # Only a schedule that was cut short can be squeezed.
+    assert (row["kept"] == row["squeezed"]) == (row["epochs"] == 3)
 
 
-def test_gains_of_seeds_are_averaged(scripts: dict[str, ModuleType]) -> None:
+def test_a_refit_evaluated_on_validation_never_reads_the_test_part(
+    scripts: dict[str, ModuleType], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refit = scripts["refit"]
+    given: list[Dataset] = []
+
+    def watched(config: Any, *, data: Dataset) -> Any:
+        given.append(data)
+        return run(config, data=data)
+
+    monkeypatch.setattr(refit, "run", watched)
+    row = refit.measure(dataset, "strict", 1, evaluated_on="validation", epochs=2)
+    assert row["evaluated_on"] == "validation"
+    tested = set(dataset.test.to_frame().select("user", "item").iter_rows())
+    trained_on = set(dataset.train.to_frame().select("user", "item").iter_rows())
+    for data in given:
+        used = set(data.whole().to_frame().select("user", "item").iter_rows())
+        assert used == trained_on
+        assert not used & tested
+    first, shorter = given
+    assert len(first.test) == len(shorter.test)
+    assert len(first.train) == len(shorter.train)
+
+
+def test_values_of_seeds_are_averaged(scripts: dict[str, ModuleType]) -> None:
     rows = [
-        {"data": "d", "protocol": "strict", "before": before, "refit": refit}
-        for before, refit in ((0.1, 0.11), (0.3, 0.31))
+        {"data": "d", "protocol": "strict", "evaluated_on": "test", "horizon": 9, "epochs": epochs}
+        | {"plain": plain, "kept": kept, "squeezed": plain}
+        for epochs, plain, kept in ((2, 0.1, 0.11), (3, 0.3, 0.31))
     ]
-    assert scripts["refit"].markdown(rows).splitlines()[-1] == "| d | strict | 2 | 0.2000 | 0.2100 | +5.0% |"
+    shown = "| d | strict | test | 2 | 2, 3 of 9 | 0.2000 | 0.2100 (+5.0%) | 0.2000 (+0.0%) |"
+    assert scripts["refit"].markdown(rows).splitlines()[-1] == shown
 
 
 @pytest.mark.parametrize("with_times", [True, False])
