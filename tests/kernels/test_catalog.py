@@ -366,3 +366,24 @@ def test_gradient_reaches_users_and_items(kind):
     (each * factors[block.pairs()[0]]).sum().backward()
     for ours, truth in zip(fused, plain, strict=True):
         torch.testing.assert_close(ours.grad.double(), truth.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["log-sum", "mean", "inside"])
+@pytest.mark.parametrize("asking", [0, 1])
+def test_a_table_that_asks_for_no_gradient_costs_none(kind, asking, monkeypatch):
+    """A request of a new user paid for a gradient of all items, which stand still."""
+    generator = np.random.default_rng(3)
+    block = block_of(choose(generator, 3, 30), N_ITEMS)
+    start = [torch.randn(n, 8, generator=torch.Generator().manual_seed(n)) / 8 for n in (2, N_ITEMS)]
+    operation = RowOperation(kind, "softplus", 10.0)
+    both = [table.clone().requires_grad_() for table in start]
+    catalog_row_values(*both, block, operation, scale=0.5).sum().backward()
+    alone = [table.clone().requires_grad_(number == asking) for number, table in enumerate(start)]
+    values = catalog_row_values(*alone, block, operation, scale=0.5)
+    products = []
+    multiply = torch.mm
+    monkeypatch.setattr(torch, "mm", lambda *tables: products.append(tables) or multiply(*tables))
+    values.sum().backward()
+    torch.testing.assert_close(alone[asking].grad, both[asking].grad)
+    assert alone[1 - asking].grad is None
+    assert len(products) == 1

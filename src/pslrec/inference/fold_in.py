@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.optim import Adam
 
 from pslrec.backbones import Backbone, NewUsers, Representations
@@ -17,7 +18,9 @@ from pslrec.data.vocabulary import Vocabulary
 from pslrec.errors import ConfigError
 from pslrec.evaluation.task import RowLists
 from pslrec.inference.ranking import selected_lists
+from pslrec.inference.run_files import ModelError
 from pslrec.inference.starting_rows import StartingRows, sums
+from pslrec.kernels.catalog_block import CatalogBlock
 from pslrec.kernels.sampled import sampled_scores
 from pslrec.losses import Loss
 from pslrec.losses.base import Setup
@@ -79,7 +82,9 @@ class FoldIn:
     def __init__(self, frozen: FrozenModel, *, memory_budget: int, plan: StepPlan | None = None) -> None:
         self._frozen = frozen
         self._rule: NewUsers = frozen.backbone.new_users()
-        self._row_length = float(frozen.backbone.user_table.detach().norm(dim=1).mean())
+        user_rows = frozen.backbone.user_table.detach()
+        # Of double precision: the squares of long rows overflow before the rows do.
+        self._row_length = float(torch.linalg.vector_norm(user_rows, dim=1, dtype=torch.float64).mean())
         self._users_at_once = max(memory_budget // (12 * len(frozen.items)), 1)
         self._similarity = frozen.make_loss().similarity
         self._plan = plan or PLANS[self._similarity]
@@ -96,7 +101,17 @@ class FoldIn:
             for start in range(0, len(given), self._users_at_once):
                 users = given[start : start + self._users_at_once]
                 found[torch.from_numpy(users)] = self._vectors_of(selected_lists(histories, users), trains=trains)
+        self._check(found)
         return found
+
+    def _check(self, found: Tensor) -> None:
+        n_spoilt = int((~found.isfinite()).any(dim=1).sum())
+        if n_spoilt:
+            raise ModelError(
+                f"`histories` must give vectors of finite numbers, got {n_spoilt} of {len(found)} that are not: the model "
+                f"left single precision (mean length of its user rows {self._row_length:.3g}, weight decay times pairs "
+                f"{self._frozen.penalty:.3g}); train again with a smaller learning rate or weight decay"
+            )
 
     def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
         # Where a row counts for nothing, there is nothing to start with.
@@ -148,21 +163,27 @@ class FoldIn:
 
 
 class _AdamSteps:
-    """Adam on one table. Torch's own brings its compiler along, seconds before the first answer."""
+    """Adam on one table. Torch's own brings its compiler along, seconds before the first answer.
+
+    Steps do not depend on the scale of the gradient, so a large weight decay is no reason to fail: the moments are of double
+    precision, in which no square of a gradient overflows.
+    """
 
     def __init__(self, table: nn.Parameter) -> None:
         self._table, self._step = table, 0
-        self._first, self._second = torch.zeros_like(table), torch.zeros_like(table)
+        self._first = torch.zeros_like(table, dtype=torch.float64)
+        self._second = torch.zeros_like(table, dtype=torch.float64)
 
     @torch.no_grad()
     def take(self, rate: float) -> None:
-        gradient = self._table.grad
-        assert gradient is not None
+        assert self._table.grad is not None
+        gradient = self._table.grad.double()
         self._step += 1
         self._first.lerp_(gradient, 0.1)
         self._second.lerp_(gradient.square(), 0.001)
         mean, square = self._first / (1 - 0.9**self._step), self._second / (1 - 0.999**self._step)
-        self._table.sub_(mean / (square.sqrt() + 1e-8), alpha=rate)
+        move = rate * mean / (square.sqrt() + 1e-8)
+        self._table.sub_(move.to(self._table.dtype))
         self._table.grad = None
 
 
@@ -177,6 +198,16 @@ class _NewUserBackbone(Backbone):
 
     def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002
         return Representations(self.fixed + self.share * self.user_table, self.items)
+
+
+class _FrozenItemsObjective(CatalogObjective):
+    """The exact objective with items that have their length already: a request should not normalise a catalogue."""
+
+    def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
+        users = functional.embedding(batch.users, representations.users)
+        no_items = representations.items[:0]
+        users, _, _ = scored_tables(Representations(users, no_items), self.loss.similarity)
+        return self.ranking_loss(users, representations.items, batch)
 
 
 def _build(loss: Loss, people: Interactions, dimension: int) -> None:
@@ -196,7 +227,7 @@ def _build(loss: Loss, people: Interactions, dimension: int) -> None:
 def _batches(backbone: Backbone, loss: Loss, people: Interactions, n_steps: int) -> Iterator[tuple[Any, Any]]:
     """An objective and what it is asked for, step by step: all users every time."""
     try:
-        exact = CatalogObjective(backbone, loss)
+        exact = _FrozenItemsObjective(backbone, loss)
     except ConfigError:
         sampled = SampledObjective(backbone, loss)
         draws = PairBatches(people, n_negatives=N_DRAWN, batch_pairs=len(people), seed=SEED)

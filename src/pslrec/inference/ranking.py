@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation.task import RowLists
+from pslrec.inference.run_files import ModelError
 from pslrec.kernels.top_k import HIDDEN, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
@@ -66,11 +67,22 @@ def top_items(
         scores = torch.mm(block, table.T, out=buffer[: len(block)])
         if hidden is not None:
             _hide(scores, hidden, np.arange(start, start + len(block)), places)
-        values, columns = top_k(scores, width)
+        values, columns = _best(scores, width)
         found.scores[start : start + len(block)] = values
         found.items[start : start + len(block)] = columns if chosen is None else chosen[columns]
     found.items[found.scores == HIDDEN] = NOTHING
     return found
+
+
+def _best(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    try:
+        return top_k(scores, width)
+    except ValueError as error:
+        # Finite vectors may have products that are not: an infinite one less another.
+        raise ModelError(
+            "the vectors of the model must have scores that are numbers, got NaN: they are too long for single precision; "
+            "train again with a smaller learning rate or weight decay"
+        ) from error
 
 
 def _places(chosen: Tensor, n_items: int) -> np.ndarray:

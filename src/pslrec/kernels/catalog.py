@@ -215,11 +215,15 @@ class _CatalogRows(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         users, items = ctx.saved_tensors
         factors = (ctx.scale * gradients[0]).float().unsqueeze(1)
-        user_gradients = torch.mm(ctx.slopes, items).mul_(factors)
-        item_gradients = torch.mm(ctx.slopes.T, users * factors)
+        user_gradients = item_gradients = None
+        if ctx.needs_input_grad[0]:
+            user_gradients = torch.mm(ctx.slopes, items).mul_(factors)
+        # Items stand still for new users, whose request should not pay for a gradient of the size of the catalogue.
+        if ctx.needs_input_grad[1]:
+            item_gradients = torch.mm(ctx.slopes.T, users * factors)
         _MEMORY.give_back(ctx.slopes)
         ctx.slopes = None  # a second way back would find another block's
         return user_gradients, item_gradients, None, None, None

@@ -1,17 +1,24 @@
 """Vectors of new users: every loss, every backbone, and what they must not depend on."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from torch.nn import functional
 
 from pslrec.backbones import BACKBONES
 from pslrec.data import Dataset
+from pslrec.errors import PslrecError
 from pslrec.inference import RunFiles, TrainedModel
+from pslrec.inference import fold_in as fold_in_module
 from pslrec.inference.fold_in import FoldIn, StepPlan
 from pslrec.inference.ranking import lists_of
+from pslrec.inference.run_files import ModelError
 from pslrec.losses import LOSSES
+from pslrec.training.catalog_objective import CatalogObjective
 
 MakeFiles = Callable[..., RunFiles]
 EVEN, ODD = torch.tensor([0, 2, 4]), torch.tensor([1, 3])
@@ -97,3 +104,67 @@ def test_messages_of_a_graph_equal_a_loop(board: Dataset, backbone: str) -> None
     rule = graph.new_users()
     torch.testing.assert_close(rule.messages, expected)
     assert rule.share == (1 / 3 if backbone == "lightgcn" else 0)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_items_that_are_not_normalised_again_give_the_same_vectors(
+    make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch, loss: str, backbone: str
+) -> None:
+    histories = [EVEN, ODD, torch.tensor([7])]
+    found = TrainedModel(make_files(loss, backbone)).fold_in(histories)
+    monkeypatch.setattr(fold_in_module, "_FrozenItemsObjective", CatalogObjective)
+    plain = TrainedModel(make_files(loss, backbone)).fold_in(histories)
+    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
+
+
+def extreme(files: RunFiles, *, user_scale: float, item_scale: float, decay: float) -> RunFiles:
+    """The same run after a training that led its tables so far away."""
+    scales = {"users": user_scale, "user_table": user_scale, "items": item_scale, "item_table": item_scale}
+    tables = {name: table.double().mul(scales[name]).float() for name, table in files.tables.items()}
+    config = {**files.config, "training": {"weight_decay": decay}}
+    return replace(files, tables=tables, config=config)
+
+
+@pytest.mark.parametrize("backbone", ["mf", "lightgcn"])
+@pytest.mark.parametrize("loss", ["psl-relu", "sl", "bpr", "mse"])
+@pytest.mark.parametrize("decay", [1e10, 1e20, 1e30])
+def test_a_large_weight_decay_gave_vectors_of_nan(
+    make_files: MakeFiles, loss: str, backbone: str, decay: float
+) -> None:
+    """Adam does not depend on the scale of the gradient, but the square of a large one is infinite in single precision."""
+    model = TrainedModel(extreme(make_files(loss, backbone), user_scale=1.0, item_scale=1.0, decay=decay))
+    assert model.fold_in([EVEN, ODD]).isfinite().all()
+    assert (model.recommend_for([EVEN, ODD], 3).items >= 0).all()
+
+
+MAGNITUDES = st.floats(-45, 38).map(lambda power: 10.0**power)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    loss=st.sampled_from(sorted(LOSSES)),
+    backbone=st.sampled_from(sorted(BACKBONES)),
+    user_scale=MAGNITUDES,
+    item_scale=MAGNITUDES,
+    decay=st.one_of(st.just(0.0), MAGNITUDES),
+)
+def test_whatever_training_left_fold_in_is_finite_or_says_why_not(
+    make_files: MakeFiles, loss: str, backbone: str, user_scale: float, item_scale: float, decay: float
+) -> None:
+    files = extreme(make_files(loss, backbone), user_scale=user_scale, item_scale=item_scale, decay=decay)
+    if not all(table.isfinite().all() for table in files.tables.values()):
+        return  # no run is saved with such tables
+    model = TrainedModel(files)
+    try:
+        vectors = model.fold_in([EVEN, ODD, torch.arange(8)])
+        assert vectors.isfinite().all()
+        model.recommend_for([EVEN, ODD], 3)
+    except PslrecError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_a_vector_that_is_not_finite_is_refused_with_what_to_do(make_files: MakeFiles) -> None:
+    model = TrainedModel(extreme(make_files("mse"), user_scale=1e38, item_scale=1.0, decay=1e30))
+    with pytest.raises(ModelError, match=r"train again with a smaller learning rate or weight decay"):
+        model.recommend_for([EVEN], 3)
