@@ -1,6 +1,5 @@
 """A table of items with their titles, for people who look at lists."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,13 @@ from pslrec.errors import DataError
 from pslrec.serving.identifiers import Identifiers
 
 TITLE_NAMES = ("title", "name", "item_name", "product_title", "movie_title", "description", "label")
+# Of these names, those that are also given to marks such as 0 and 1, so that the values have to be looked at.
+UNCERTAIN_TITLE_NAMES = ("description", "label")
+# Whole and decimal numbers, shares such as 80 % and 4/5, days, and yes or no: what people note of an item, not what it is called.
+_NO_TITLE = (
+    r"(?i)^\s*([+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*(%|/\s*\d+)?|[+-]?(nan|inf|infinity)"
+    r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T\s].*)?|true|false|yes|no)\s*$"
+)
 ITEM_NAMES = ("id", "row", "key")
 LONGEST_TITLE = 300
 
@@ -22,12 +28,12 @@ def read_titles(path: Path, items: Identifiers) -> list[str | None]:
 
     Args:
         path: CSV, TSV, JSON lines or Parquet with a column of item ids (`item`, `asin`, `movieId`, `id`, ... or the first one)
-            and one of titles (`title`, `name`, ... or the one after the ids). A text file whose first line holds none of
-            these names has no header.
+            and one of titles (`title`, `name`, ... or the first one of text after the ids, never one of numbers, such as
+            ratings). A text file whose first line holds none of these names has no header.
         items: the ids to find titles for; others are passed over.
     """
     table = _table(path)
-    item_column, title_column = _columns(table.columns, path)
+    item_column, title_column = _columns(table, path)
     titles: list[str | None] = [None] * len(items)
     n_found = 0
     for identifier, title in zip(table[item_column].to_list(), table[title_column].to_list(), strict=True):
@@ -95,13 +101,45 @@ def _is_item(name: str) -> bool:
     return role_of(name) == "item" or name.strip().lower() in ITEM_NAMES
 
 
-def _columns(names: Sequence[str], path: Path) -> tuple[str, str]:
+def _columns(table: pl.DataFrame, path: Path) -> tuple[str, str]:
+    names = table.columns
     item = next((name for name in names if role_of(name) == "item"), None)
     item = item or next((name for name in names if _is_item(name)), names[0])
-    title = next((name for name in names if name != item and name.strip().lower() in TITLE_NAMES), None)
+    title = _title_column(table, item)
     if title is None:
-        following = list(names)[list(names).index(item) + 1 :] or [name for name in names if name != item]
-        title = following[0]
-    if names.count(item) > 1 or names.count(title) > 1:
-        raise DataError(f"{path}: columns `{item}` and `{title}` must appear once")
+        shown = ", ".join(f"`{name}`" for name in names)
+        raise DataError(
+            f"{path} must hold a column of titles beside the ids in `{item}`, got columns {shown}, of which none holds text "
+            "that could be titles; name the right one `title`"
+        )
     return item, title
+
+
+def _title_column(table: pl.DataFrame, item: str) -> str | None:
+    """The column called so; else the first one of text after the ids, or before them, that has no other role."""
+    others = [name for name in table.columns if name != item]
+    for name in others:
+        called = name.strip().lower()
+        is_certain = called in TITLE_NAMES and called not in UNCERTAIN_TITLE_NAMES
+        if is_certain or (called in TITLE_NAMES and _holds_titles(table[name])):
+            return name
+    place = table.columns.index(item)
+    for name in (*table.columns[place + 1 :], *table.columns[:place]):
+        if role_of(name) is None and _holds_titles(table[name]):
+            return name
+    return None
+
+
+def _holds_titles(column: pl.Series) -> bool:
+    """Whether most of the distinct values are text that could be titles.
+
+    Of distinct values, as a column of ratings with a few gaps marked `n/a` still has one such value only.
+    """
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype != pl.String:
+        return False
+    values = column.drop_nulls().unique()
+    values = values.filter(values.str.strip_chars() != "")
+    n_titles = len(values) - int(values.str.contains(_NO_TITLE).sum())
+    return 2 * n_titles > len(values)
