@@ -7,14 +7,13 @@ from http import HTTPStatus
 from typing import Any
 
 from pslrec.errors import MissingExtraError
+from pslrec.serving.heads import LARGEST_HEAD, HeadCounter
 from pslrec.serving.options import ServiceOptions
 
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError as error:
     raise MissingExtraError("uvicorn and httptools", "serve") from error
-
-LARGEST_HEAD = 2**16
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -24,13 +23,15 @@ class PatientProtocol(HttpToolsProtocol):
     # One timer each, and none at all for a request that arrives in one piece and an answer that fits the system's buffer.
     _arrival: asyncio.TimerHandle | None = None
     _departure: asyncio.TimerHandle | None = None
-    _is_in_head = False
     _is_in_request = False
-    _head_bytes = 0
+    _heads: HeadCounter
+    # What is to be said once everything that was asked before has its answer.
+    _last_words: tuple[HTTPStatus, str] | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._heads = HeadCounter()
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             # Head and body of an answer are written one after the other; without this the second waits for the client's receipt.
@@ -47,20 +48,19 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and wait for the rest of the request if there is one."""
-        if self.transport.is_closing():
-            return
-        super().data_received(data)
-        if self.transport.is_closing():
-            return
-        if self._is_in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > LARGEST_HEAD:
+        """Take what came, head by head, and wait for the rest of the request if there is one."""
+        for piece in self._heads.pieces(data):
+            if self._is_ending():
+                return
+            if self._heads.is_too_large:
                 self._refuse(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                     f"the head of a request may hold at most {LARGEST_HEAD:,} bytes",
                 )
                 return
+            super().data_received(piece)
+        if self._is_ending():
+            return
         if not self._is_in_request:
             self._cancel_arrival()
         elif self._arrival is None:
@@ -68,19 +68,25 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._is_in_head = self._is_in_request = True
-        self._head_bytes = 0
+        self._is_in_request = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Its head is there."""
-        self._is_in_head = False
         super().on_headers_complete()
+        self._heads.head_ended(self.headers)
 
     def on_message_complete(self) -> None:
         """All of it is there."""
         self._is_in_request = False
+        self._heads.message_ended()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """An answer is on its way; the next request in line is worked on, and a refusal comes after the last of them."""
+        super().on_response_complete()
+        if self._last_words is not None and not self._is_answering():
+            self._refuse(*self._last_words)
 
     def pause_writing(self) -> None:
         """The client does not take what it asked for."""
@@ -106,17 +112,32 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _arrived_too_late(self) -> None:
         self._arrival = None
+        # While the server itself does not read on, a client that pipelines is not the one who is late.
+        if self.flow.read_paused or (self._heads.is_in_head and self._is_answering()):
+            self._arrival = self.loop.call_later(self.options.client_seconds, self._arrived_too_late)
+            return
         self._refuse(
             HTTPStatus.REQUEST_TIMEOUT, f"the request did not arrive within {self.options.client_seconds:g} seconds"
         )
+
+    def _is_ending(self) -> bool:
+        return self._last_words is not None or self.transport.is_closing()
+
+    def _is_answering(self) -> bool:
+        """Whether a request whose head is there still waits for its answer."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _refuse(self, status: HTTPStatus, sentence: str) -> None:
         self._cancel_arrival()
         if self.transport.is_closing():
             return
-        # An answer that was begun can not be taken back; the connection just ends.
-        is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
-        if not is_answering:
+        if self._heads.is_in_head and self._is_answering():
+            # Answers come in the order of requests, so those before this one go first.
+            self._last_words = status, sentence
+            return
+        # An answer that was begun cannot be taken back; the connection just ends.
+        is_begun = self._is_answering() and self.cycle.response_started
+        if not is_begun:
             body = json.dumps({"error": sentence}).encode()
             head = (
                 f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
