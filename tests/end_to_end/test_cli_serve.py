@@ -85,6 +85,75 @@ def test_serve_answers_reloads_on_sighup_and_stops_on_sigterm(finished_run: Path
         process.stderr.close()
 
 
+HALF_A_REQUEST = b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_second_signal_stops_at_once_without_a_traceback(
+    finished_run: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    is_asked: bool,
+):
+    """Requests and the application itself were cancelled, and the log said so with tracebacks."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread hears signals")
+    received: list[bytes] = []
+
+    def stop_twice(address: str, port: int) -> None:
+        assert get(f"{address}/health") == {"status": "ok"}
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(HALF_A_REQUEST if is_asked else b"")
+            time.sleep(0.2)
+            for _ in range(2):
+                os.kill(os.getpid(), number)
+                time.sleep(0.01)
+            received.append(connection.recv(65536))
+
+    with listen("127.0.0.1", 0) as listener:
+        caller = threading.Thread(target=stop_twice, args=(address_of(listener), listener.getsockname()[1]))
+        caller.start()
+        started = time.monotonic()
+        serve(Service(finished_run), listener)
+        assert time.monotonic() - started < 8
+        caller.join(timeout=10)
+    assert not any(record.exc_info for record in caplog.records)
+    printed = capfd.readouterr()
+    assert "Traceback" not in caplog.text + printed.out + printed.err
+    if is_asked:
+        assert received[0].startswith(b"HTTP/1.1 503")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("pause", [0.0, 0.02])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_signals_in_a_row_end_the_program_without_a_traceback(
+    finished_run: Path, number: signal.Signals, pause: float, is_asked: bool
+):
+    process = start("serve", finished_run, "--port", 0)
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        address = re.search(r"at (http://127\.0\.0\.1:(\d+)); Ctrl-C stops", line)
+        assert address, line
+        assert get(f"{address[1]}/health") == {"status": "ok"}
+        with socket.create_connection(("127.0.0.1", int(address[2])), timeout=10) as connection:
+            connection.sendall(HALF_A_REQUEST if is_asked else b"")
+            time.sleep(0.2)
+            for _ in range(4):
+                process.send_signal(number)
+                time.sleep(pause)
+            _, errors = process.communicate(timeout=20)
+        assert errors == "stopped\n"
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def assert_refused(outcome: Outcome, message: str) -> None:
     assert outcome.code == 2
     assert message in outcome.err
@@ -122,3 +191,10 @@ def test_serve_refuses_titles_of_other_items(pslrec: Command, finished_run: Path
     titles.write_text("item,title\nnone-of-them,Nothing\n")
     refused = pslrec("serve", finished_run, "--port", 0, "--titles", titles)
     assert_refused(refused, "no id in column `item`")
+
+
+def test_serve_refuses_a_table_of_ratings_for_titles(pslrec: Command, finished_run: Path, tmp_path: Path):
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("item,rating\n1,5\n2,3\n")
+    refused = pslrec("serve", finished_run, "--port", 0, "--titles", ratings)
+    assert_refused(refused, "must hold a column of titles beside the ids in `item`, got columns `item`, `rating`")

@@ -2,13 +2,13 @@
 
 import logging
 import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 TOKEN_VARIABLE = "PSLREC_TOKEN"
-LOCAL = ("localhost", "127.", "::1")
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ def serve_command(
     import torch
 
     from pslrec.serving import Service, ServiceOptions, address_of, listen, serve
+    from pslrec.serving.local_names import is_local_socket
 
     # One core is kept for the conversation with clients.
     torch.set_num_threads(threads or max((os.cpu_count() or 2) - 1, 1))
@@ -44,7 +45,7 @@ def serve_command(
     )
     with listen(host, port) as listener:
         service = Service(run, titles=titles, options=options)
-        if token is None and not host.startswith(LOCAL):
+        if token is None and not is_local_socket(listener):
             logger.warning("everybody who reaches %s may ask; set %s to ask for a token", host, TOKEN_VARIABLE)
         facts = service.model.description
         typer.echo(
@@ -52,6 +53,9 @@ def serve_command(
             err=True,
         )
         serve(service, listener)
+    # Whoever asks again has what they want already; a signal now could only interrupt the interpreter in its last lines.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     typer.echo("stopped", err=True)
 
 

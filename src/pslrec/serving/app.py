@@ -1,5 +1,6 @@
 """The service as an ASGI application: which address is answered by what, and the sentences for what goes wrong."""
 
+import asyncio
 import json
 import logging
 import re
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 SIMILAR = "/similar/"
 FAILED = "the service failed to answer this request; its log says why"
+STOPPING = "the service is stopping; ask again when it is back"
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 # What pydantic puts into the place of an error for the members of a union.
 _UNION_MEMBERS = ("int", "str", "constrained-int", "constrained-str")
@@ -69,6 +71,10 @@ class Application:
             "/reload": {"POST": self._reload},
         }
 
+    def take_local_names_only(self) -> None:
+        """From now on refuse requests for another `Host` than this machine, see `Guard`."""
+        self._guard.take_local_names_only()
+
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI asks for it."""
         if scope["type"] == "lifespan":
@@ -78,11 +84,18 @@ class Application:
                 reply = await self._reply(scope, receive)
             except ConnectionAbortedError:  # there is nobody left to answer
                 return
+            except asyncio.CancelledError:
+                # Only a server that stops without waiting does this. It is what was asked for, so the client gets a sentence,
+                # and the log no traceback.
+                reply = _problem(503, STOPPING, {"connection": "close"})
             await _send(reply, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # the server does not wait; its threads end with their work in hand
+                return
             is_end = message["type"] == "lifespan.shutdown"
             if is_end:
                 self._service.close()

@@ -24,6 +24,7 @@ PROBLEMS = {
     404: "An id is unknown to the model.",
     409: "The run can not be read, or is being read; the old model stays.",
     413: "The body is too large.",
+    421: "The `Host` is not a name of this machine.",
     422: "A value is of the wrong type or out of its range.",
     500: "The service failed.",
     503: "The service is busy.",
@@ -112,12 +113,16 @@ def _operation(
     is_open: bool = False,
 ) -> dict[str, Any]:
     needs_token = options.token is not None and not is_open
-    statuses = sorted({*problems, 500, 503, *((401,) if needs_token else ())})
+    statuses = {*problems, 500, 503}
+    if needs_token:
+        statuses.add(401)
+    if options.token is None:
+        statuses.add(421)
     operation: dict[str, Any] = {
         "summary": summary,
         "responses": {
             "200": {"description": (answer.__doc__ or "").strip(), "content": _content(answer)},
-            **{str(status): {"description": PROBLEMS[status], "content": _content(Problem)} for status in statuses},
+            **{str(each): {"description": PROBLEMS[each], "content": _content(Problem)} for each in sorted(statuses)},
         },
     }
     if asks is not None:

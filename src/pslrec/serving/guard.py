@@ -1,10 +1,12 @@
-"""What every request passes before it is looked at: the token, the limits on requests at once, the size of the body."""
+"""What every request passes before it is looked at: name and token, the limits on requests at once, the size of the body."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
+from pslrec.serving.identifiers import shortened
+from pslrec.serving.local_names import is_local_name
 from pslrec.serving.options import ServiceOptions
 
 Message = MutableMapping[str, Any]
@@ -38,12 +40,22 @@ class Guard:
 
     def __init__(self, options: ServiceOptions) -> None:
         self._options = options
+        self._takes_local_names_only = False
         self._token = None if options.token is None else options.token.encode()
         self._n_requests = 0
+
+    def take_local_names_only(self) -> None:
+        """From now on refuse requests for another `Host` than this machine.
+
+        A page of a foreign site can let its own name point to 127.0.0.1, and the browser would then let it read what a service
+        on this machine answers. Such a request carries the foreign name.
+        """
+        self._takes_local_names_only = True
 
     @contextmanager
     def admit(self, scope: Message) -> Iterator[None]:
         """Count a request while it is in work; raise if it may not be."""
+        self._check_host(scope)
         self._check_token(scope)
         # A service that is busy still tells that it is alive.
         if self._n_requests >= self._options.concurrent_requests and scope["path"] != "/health":
@@ -71,6 +83,20 @@ class Guard:
                 raise self._too_large()
             if not message.get("more_body", False):
                 return body
+
+    def _check_host(self, scope: Message) -> None:
+        if not self._takes_local_names_only:
+            return
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        foreign = [host for host in hosts if not is_local_name(host)]
+        if hosts and not foreign:
+            return
+        got = f"got `{shortened(foreign[0])}`" if foreign else "got none"
+        raise Refusal(
+            421,
+            f"`Host` must be localhost, 127.0.0.1 or [::1], with any port, {got}: without a token this service answers its own "
+            "machine only; ask for one of these names, or start it with a token",
+        )
 
     def _check_token(self, scope: Message) -> None:
         if self._token is None or scope["path"] in OPEN_PATHS:

@@ -5,14 +5,16 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from pslrec.errors import ConfigError, MissingExtraError
-from pslrec.serving.app import create_app
+from pslrec.serving.app import Application, create_app
 from pslrec.serving.connections import protocol
 from pslrec.serving.guard import Refusal
+from pslrec.serving.local_names import is_local_socket
 from pslrec.serving.service import Service
 
 try:
@@ -62,16 +64,32 @@ def serve(service: Service, listener: socket.socket) -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        asyncio.run(server.serve(sockets=[listener]))
+        with _stopped_by_signals(server):
+            asyncio.run(server.serve(sockets=[listener]))
     finally:
         sys.setswitchinterval(before)
+
+
+@contextmanager
+def _stopped_by_signals(server: "Server") -> Generator[None, None, None]:
+    """Around all of asyncio's work: a signal while it begins or ends must not interrupt it in the middle of something."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, server.stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def make_server(service: Service) -> "Server":
     """A server for a service, for a loop of one's own."""
     options = service.options
+    app = create_app(service)
     config = uvicorn.Config(
-        create_app(service),
+        app,
         http=protocol(options),
         ws="none",
         lifespan="on",
@@ -81,21 +99,28 @@ def make_server(service: Service) -> "Server":
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(round(options.stop_seconds), 1),
     )
-    return Server(config, service)
+    return Server(config, service, app)
 
 
 class Server(uvicorn.Server):
     """Stops when asked to, once everybody who asked before has an answer; a second request to stop does not wait."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, app: Application) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._app = service, app
         self._reloads: set[asyncio.Task[None]] = set()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer at these sockets; if only this machine reaches them and there is no token, under local names only."""
+        is_local = bool(sockets) and all(is_local_socket(each) for each in sockets or [])
+        if is_local and self._service.options.token is None:
+            self._app.take_local_names_only()
+        await super().serve(sockets=sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Listen to signals while serving; unlike its parent it does not send them on afterwards."""
-        handlers: dict[signal.Signals, Any] = {signal.SIGINT: self._stop, signal.SIGTERM: self._stop}
+        handlers: dict[signal.Signals, Any] = {signal.SIGINT: self.stop, signal.SIGTERM: self.stop}
         if hasattr(signal, "SIGHUP"):
             handlers[signal.SIGHUP] = self._reload
         try:
@@ -110,7 +135,8 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _stop(self, *_: object) -> None:
+    def stop(self, *_: object) -> None:
+        """Stop after the requests in hand; asked a second time, at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 

@@ -62,9 +62,9 @@ class Client:
 
 
 @contextmanager
-def served(service: Service) -> Iterator[tuple[int, Server]]:
+def served(service: Service, host: str = "127.0.0.1") -> Iterator[tuple[int, Server]]:
     """A real server in a thread of its own; gives its port and itself."""
-    with listen("127.0.0.1", 0) as listener:
+    with listen(host, 0) as listener:
         server = make_server(service)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         port = listener.getsockname()[1]

@@ -12,8 +12,8 @@ from pslrec.serving import Service
 from pslrec.serving.served import ServedModel
 
 BODY = json.dumps({"users": ["user/3"], "k": 2}).encode()
-HEAD = b"POST /recommend HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(BODY)
-PROMPT = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+HEAD = b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(BODY)
+PROMPT = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 def answer_of(connection) -> bytes:
@@ -106,7 +106,7 @@ def test_head_that_never_ends_is_refused(dial):
 
 def test_megabytes_are_refused_before_they_are_read(dial):
     connection = dial()
-    connection.sendall(b"POST /recommend HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n")
+    connection.sendall(b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n")
     received = connection.recv(65536)
     assert received.startswith(b"HTTP/1.1 413")
     # It does not send them after all, so the connection ends soon.
@@ -125,7 +125,7 @@ def test_connections_beyond_the_limit_are_refused(dial):
 def test_upgrade_to_something_else_is_not_taken(dial):
     connection = dial()
     connection.sendall(
-        b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
         b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     assert connection.recv(65536).startswith(b"HTTP/1.1 200")
