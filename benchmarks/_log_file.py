@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pslrec.files import whole_file
+
 ROWS_PER_USER = 10
 ROWS_PER_ITEM = 50
 REPEATED = 0.05
@@ -32,7 +34,7 @@ def write_log(path: Path, n_rows: int, seed: int = 0) -> None:
     repeats = np.flatnonzero(random.random(n_rows) < REPEATED)
     originals = (random.random(len(repeats)) * repeats).astype(np.int64)
     user_rows[repeats], item_rows[repeats] = user_rows[originals], item_rows[originals]
-    with path.open("wb") as file:
+    with whole_file(path) as file:
         file.write(b"user_id,item_id,rating,timestamp\n")
         for start in range(0, n_rows, CHUNK):
             chunk = slice(start, start + CHUNK)

@@ -4,6 +4,7 @@ A benchmark that has pictures defines `plots(record)`, which gives them by name.
 pictures of the pages can be drawn again without measuring.
 """
 
+import io
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from benchmarks._publish import REPOSITORY
+from pslrec.files import make_directory, write_bytes, write_text
 
 IMAGES = REPOSITORY / "docs" / "images"
 # Told apart without colour as well: every series has a shape of its own.
@@ -56,11 +58,13 @@ def save(chart: Chart, path: Path) -> list[Path]:
         chart: of altair.
         path: of one of them; the other has the same name but for its ending.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_suffix(".svg"), path.with_suffix(".png")]
-    for file, options in zip(files, ({}, {"scale_factor": PNG_SCALE}), strict=True):
-        _finished(chart).save(str(file), **options)
-    return files
+    make_directory(path.parent)
+    drawing, picture = io.StringIO(), io.BytesIO()
+    _finished(chart).save(drawing, format="svg")
+    _finished(chart).save(picture, format="png", scale_factor=PNG_SCALE)
+    write_text(path.with_suffix(".svg"), drawing.getvalue())
+    write_bytes(path.with_suffix(".png"), picture.getvalue())
+    return [path.with_suffix(".svg"), path.with_suffix(".png")]
 
 
 class Axis(NamedTuple):

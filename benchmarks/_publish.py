@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pslrec.files import make_directory, write_text
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "benchmarks" / "results"
 # A benchmark itself keeps all cores busy.
@@ -28,9 +30,9 @@ def record(name: str, description: str, machine: dict[str, Any], result: dict[st
 
 def save(kept: dict[str, Any], directory: Path = RESULTS) -> Path:
     """Write a record."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     path = directory / f"{kept['benchmark']}.json"
-    path.write_text(json.dumps(kept, indent=2) + "\n")
+    write_text(path, json.dumps(kept, indent=2) + "\n")
     return path
 
 
@@ -63,7 +65,7 @@ def update_pages(
         before = path.read_text()
         after = with_table(before, name, benchmark.markdown(kept))
         if after != before:
-            path.write_text(after)
+            write_text(path, after)
             changed.append(path)
     return changed
 

@@ -1,9 +1,12 @@
 """What the scripts beside this file keep: rows in CSV files, and what stands of them in the documentation between two markers."""
 
 import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pslrec.files import append_line, make_directory, write_text
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = REPOSITORY / "docs" / "new-users.md"
@@ -11,13 +14,13 @@ PAGE = REPOSITORY / "docs" / "new-users.md"
 
 def append(path: Path, row: Mapping[str, object]) -> None:
     """Add a row to a file, which is begun with a line of names if it is not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
+    make_directory(path.parent)
+    line = io.StringIO()
+    writer = csv.DictWriter(line, list(row), lineterminator="\n")
+    if not path.exists():
+        writer.writeheader()
+    writer.writerow(row)
+    append_line(path, line.getvalue().removesuffix("\n"))
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -39,4 +42,4 @@ def publish(name: str, text: str, page: Path = PAGE) -> None:
     after, count = re.subn(marked, lambda match: f"{match[1]}{text}\n{match[2]}", before, flags=re.DOTALL)
     if count != 1:
         raise ValueError(f"{page} must have the markers of `{name}` once, it has them {count} times")
-    page.write_text(after)
+    write_text(page, after)

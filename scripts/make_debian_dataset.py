@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pslrec.data.embedded.debian import FILE, pack
 from pslrec.data.interactions import Interactions
+from pslrec.files import write_bytes
 
 RELATIONS = ("Depends", "Pre-Depends", "Recommends")
 TARGET = Path(__file__).parents[1] / "src" / "pslrec" / "data" / "embedded" / FILE
@@ -145,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
         with options.index.open(encoding="utf-8") as lines:
             interactions, counts = build(lines)
     data = pack(interactions, options.origin)
-    options.output.write_bytes(data)
+    write_bytes(options.output, data)
     for name, count in counts.items():
         print(f"{count:>9,}  {name}")
     print(f"{len(data):>9,}  bytes in {options.output.name}")

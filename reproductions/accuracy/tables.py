@@ -7,6 +7,7 @@ under `--runs` are not trained again. Writes `results.csv`, `grid.csv` and the t
 
 import argparse
 import csv
+import io
 import itertools
 import json
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset, read_published
 from pslrec.data.splits.validation import paper_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
+from pslrec.files import make_directory, write_text
 from pslrec.tuning import TuningResult, tune
 
 HERE = Path(__file__).resolve().parent
@@ -174,8 +176,8 @@ def _baseline(kind: str, name: str, path: Path, runs: Path) -> dict[str, Any]:
         "test_ndcg20": round(test["ndcg@20"], 5),
         "best_epoch": "",
     }
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(row))
+    make_directory(kept.parent)
+    write_text(kept, json.dumps(row))
     return row
 
 
@@ -220,7 +222,7 @@ def _render(rows: list[dict[str, Any]]) -> None:
         cells = [row["dataset"], row["model"], str(row["dimension"]), chosen]
         lines.append(f"| {' | '.join(cells)} | {row['test_recall20']:.4f} | {row['test_ndcg20']:.4f} |")
     before, _, after = readme.read_text().split(MARKER)
-    readme.write_text(MARKER.join([before, "\n" + "\n".join(lines) + "\n", after]))
+    write_text(readme, MARKER.join([before, "\n" + "\n".join(lines) + "\n", after]))
 
 
 def _said(key: str, value: Any) -> str:
@@ -229,10 +231,11 @@ def _said(key: str, value: Any) -> str:
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     if rows:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(path, text.getvalue())
 
 
 if __name__ == "__main__":

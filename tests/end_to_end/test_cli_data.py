@@ -292,7 +292,7 @@ def test_place_that_can_not_be_written(pslrec, ratings, tmp_path, verb, place):
     before = sorted(tmp_path.iterdir())
     target = f"{place}/out.csv"
     result = pslrec("-q", "data", verb, ratings, "--out", target, *(("--k-core", "0") if verb == "prepare" else ()))
-    assert_one_sentence(*result, f"{target} can not be written: ")
+    assert_one_sentence(*result, f"{target} cannot be written")
     assert sorted(tmp_path.iterdir()) == before
 
 

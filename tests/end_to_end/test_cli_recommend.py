@@ -97,7 +97,7 @@ def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_pa
         ((), "say for whom"),
         (("--all", "--user", "1001"), "say for whom"),
         (("--all", "--out", "recs.xlsx"), "--out must end in .parquet, .csv, .jsonl, got recs.xlsx"),
-        (("--all", "--out", "no/such/recs.csv"), "can not be written"),
+        (("--all", "--out", "no/such/recs.csv"), "cannot be written"),
         (("--users", "no-such-file"), "can not be read"),
         (("--history", "gone"), "unknown item `gone`; it was not there in training"),
     ],

@@ -19,7 +19,7 @@ from pslrec.artifacts import read_tensors
 from pslrec.data.synthetic import TasteModel, planted_tastes
 
 CHECKPOINT = "checkpoint.safetensors"
-UNFINISHED = f".{CHECKPOINT}.new"
+UNFINISHED = f".pslrec-*-{CHECKPOINT}"
 # Children are forked from a process that has all imports behind it: starting one takes a moment instead of seconds.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["pslrec.cli.main", "pslrec.experiment", "torch._dynamo"])
@@ -60,7 +60,7 @@ class Victim:
         for _ in self._changes(child, moment.randint(0, 12)):
             pass
         if moment.random() < 0.4:
-            while child.is_alive() and not (self.out / UNFINISHED).exists():
+            while child.is_alive() and not any(self.out.glob(UNFINISHED)):
                 pass
         else:
             time.sleep(moment.uniform(0.0, 0.05))
@@ -127,7 +127,7 @@ def assert_kills_change_nothing(arguments: list[str], directory: Path, n_kills: 
     while kills < n_kills:
         assert killed.kill_in_the_middle(resume=kills > 0, moment=moment), f"the run ended after {kills} kills"
         kills += 1
-        in_writing += (killed.out / UNFINISHED).exists()
+        in_writing += any(killed.out.glob(UNFINISHED))
     killed.finish(resume=True)
     assert in_writing > 0, "no kill fell into the writing of a checkpoint"
     assert what_is_left(killed.out) == what_is_left(whole.out)

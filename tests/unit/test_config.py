@@ -211,14 +211,14 @@ def test_settings_over_a_base_leave_the_others_alone() -> None:
 
 
 def test_files_that_can_not_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"missing\.toml can not be read: No such file"):
+    with pytest.raises(ConfigError, match=r"missing\.toml cannot be read: no such file"):
         RunConfig.from_toml(tmp_path / "missing.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("[training\n")
     with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
         RunConfig.from_toml(broken)
     broken.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
+    with pytest.raises(ConfigError, match=r"broken\.toml cannot be read: it is not text in UTF-8"):
         RunConfig.from_toml(broken)
     broken.write_text("[training]\nepoch = 3\n")
     with pytest.raises(ConfigError, match=r"did you mean `training\.epochs`"):

@@ -1,7 +1,8 @@
 """Run directories: what a run leaves behind, and how it is read again."""
 
-from pslrec.artifacts.files import ArtifactError, read_tensors
-from pslrec.artifacts.run_directory import DirectoryInUseError, RunDirectory, RunStage, check_format, model_tensors
+from pslrec.artifacts.records import ArtifactError, check_format, read_log, read_metrics
+from pslrec.artifacts.run_directory import DirectoryInUseError, RunDirectory, RunStage, model_tensors
+from pslrec.files.tensors import read_tensors
 
 __all__ = [
     "ArtifactError",
@@ -10,5 +11,7 @@ __all__ = [
     "RunStage",
     "check_format",
     "model_tensors",
+    "read_log",
+    "read_metrics",
     "read_tensors",
 ]

@@ -1,34 +1,26 @@
 """What a run leaves behind: one directory, every file in it whole, all of it readable without executing anything."""
 
-import io
 import json
-import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import polars as pl
 import torch
 from torch import Tensor
 
 from pslrec.artifacts.environment import describe_environment
-from pslrec.artifacts.files import (
-    ArtifactError,
-    append_line,
-    read_tensors,
-    read_text,
-    write_bytes,
-    write_tensors,
-    write_text,
-)
+from pslrec.artifacts.records import FORMAT, ArtifactError, check_version, read_log
 from pslrec.backbones import Backbone
+from pslrec.backbones.tables import check_tables
 from pslrec.data.dataset import Dataset
+from pslrec.data.id_files import read_ids, write_ids
+from pslrec.files import append_line, exclusive, make_directory, read_json, read_text, write_text
+from pslrec.files.tensors import read_tensors, write_tensors
 from pslrec.training.checkpoint import Checkpoint, Progress
 from pslrec.training.events import EpochFinished, Event, TrainingStarted
-
-FORMAT = "1"
 
 
 class DirectoryInUseError(ArtifactError):
@@ -55,7 +47,7 @@ class RunStage:
         path = self._file("checkpoint.safetensors")
         if not path.exists():
             return None
-        tensors, metadata = read_tensors(path)
+        tensors, metadata = read_tensors(path, error=ArtifactError)
         try:
             return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -63,9 +55,8 @@ class RunStage:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Take the place of the last checkpoint."""
-        write_tensors(
-            self._file("checkpoint.safetensors"), checkpoint.tensors, {"progress": checkpoint.progress.to_json()}
-        )
+        progress = {"progress": checkpoint.progress.to_json()}
+        write_tensors(self._file("checkpoint.safetensors"), checkpoint.tensors, progress, error=ArtifactError)
 
     def save_best(self, backbone: Backbone, epoch: int) -> None:
         """Write the model: representations of all users and items, and the tables behind them where these differ."""
@@ -73,21 +64,25 @@ class RunStage:
 
     def write_model(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
         """Write a model given as `model_tensors` makes it."""
-        write_tensors(self.path / f"{self._model}.safetensors", tensors, {"epoch": str(epoch)})
+        path = self.path / f"{self._model}.safetensors"
+        write_tensors(path, tensors, {"epoch": str(epoch)}, error=ArtifactError)
 
     def read_model(self) -> dict[str, Tensor]:
         """The best model so far."""
-        return read_tensors(self.path / f"{self._model}.safetensors")[0]
+        path = self.path / f"{self._model}.safetensors"
+        tables, _ = read_tensors(path, error=ArtifactError)
+        check_tables(tables, path, error=ArtifactError)
+        return tables
 
     def listen(self, event: Event) -> None:
         """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
         path = self._file("log.jsonl")
         if isinstance(event, TrainingStarted):
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+            lines = read_log(path)
             kept = [line for line in lines if _epoch_of(line) <= event.epoch]
-            write_text(path, "".join(f"{line}\n" for line in kept))
+            write_text(path, "".join(f"{line}\n" for line in kept), error=ArtifactError)
         elif isinstance(event, EpochFinished):
-            append_line(path, json.dumps(asdict(event)))
+            append_line(path, json.dumps(asdict(event)), error=ArtifactError)
 
 
 class RunDirectory(RunStage):
@@ -101,20 +96,19 @@ class RunDirectory(RunStage):
     def __init__(self, path: Path, *, resume: bool = False) -> None:
         super().__init__(path)
         self.resume = resume
-        self._lock: int | None = None
+        self._held = ExitStack()
 
     def __enter__(self) -> "RunDirectory":
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise ArtifactError(f"{self.path} can not be written to: {error.strerror}") from error
-        self._take_lock()
-        try:
+        make_directory(self.path, error=ArtifactError)
+        with ExitStack() as held:
+            lock = exclusive(self.path / "lock", wait=False, error=ArtifactError)
+            if not held.enter_context(lock):
+                raise DirectoryInUseError(
+                    f"another run is working in {self.path}; wait for it, or choose another directory"
+                )
             self._check_unused()
-        except ArtifactError:
-            self._release()
-            raise
+            # All is well, so the lock is kept beyond this block.
+            self._held = held.pop_all()
         return self
 
     def _check_unused(self) -> None:
@@ -124,32 +118,12 @@ class RunDirectory(RunStage):
             raise ArtifactError(
                 f"{self.path} holds a run already; go on with it with --resume, or choose another directory"
             )
-        check_format(self.path)
+        check_version(self.path)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._release()
-
-    def _take_lock(self) -> None:
-        assert self._lock is not None
-        try:
-            import fcntl
-        except ImportError:  # a system without it goes without the lock
-            return
-        try:
-            # The system drops the lock with the process, however that ends.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._release()
-            raise DirectoryInUseError(
-                f"another run is working in {self.path}; wait for it, or choose another directory"
-            ) from error
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._held.close()
 
     @property
     def is_started(self) -> bool:
@@ -162,28 +136,35 @@ class RunDirectory(RunStage):
 
     def read_config(self) -> str:
         """The configuration of the run, as TOML."""
-        return read_text(self.path / "config.toml")
+        return read_text(self.path / "config.toml", error=ArtifactError)
 
     def begin(self, config_toml: str, dataset: Dataset, similarity: str) -> None:
         """Write what is known before training: configuration, environment, ids, and what every user has seen."""
-        write_text(self.path / "config.toml", config_toml)
-        write_text(self.path / "environment.json", json.dumps(describe_environment(), indent=2) + "\n")
+        environment = json.dumps(describe_environment(), indent=2)
+        write_text(self.path / "config.toml", config_toml, error=ArtifactError)
+        write_text(self.path / "environment.json", f"{environment}\n", error=ArtifactError)
         for vocabulary in (dataset.user_vocabulary, dataset.item_vocabulary):
-            content = io.BytesIO()
-            pl.DataFrame({"id": vocabulary.series}).write_parquet(content)
-            write_bytes(self.path / f"{vocabulary.kind}s.parquet", content.getvalue())
-        write_tensors(self.path / "seen.safetensors", _seen(dataset), {"similarity": similarity})
+            write_ids(vocabulary, self.path, error=ArtifactError)
+        seen = self.path / "seen.safetensors"
+        write_tensors(seen, _seen(dataset), {"similarity": similarity}, error=ArtifactError)
         # Last, so that a directory without it is one in which nothing was begun.
-        write_text(self.path / "format", FORMAT + "\n")
+        write_text(self.path / "format", f"{FORMAT}\n", error=ArtifactError)
+
+    def read_environment(self) -> dict[str, Any]:
+        """What the run was begun with, see `describe_environment`."""
+        return read_json(self.path / "environment.json", error=ArtifactError)
 
     def check_data(self, dataset: Dataset) -> None:
         """Raise unless these are the data that the run was begun with: row numbers mean nothing beside others."""
-        ids = {kind: pl.read_parquet(self.path / f"{kind}s.parquet")["id"] for kind in ("user", "item")}
-        vocabularies = {"user": dataset.user_vocabulary.series, "item": dataset.item_vocabulary.series}
+        vocabularies = (dataset.user_vocabulary, dataset.item_vocabulary)
+        ids = [read_ids(self.path, vocabulary.kind, error=ArtifactError) for vocabulary in vocabularies]
+        is_same = all(own.series.equals(given.series) for own, given in zip(ids, vocabularies, strict=True))
         # Runs from before validation pairs were kept have none.
-        seen, found = read_tensors(self.path / "seen.safetensors")[0], _seen(replace(dataset, validation=None))
-        is_same = all(ids[kind].equals(vocabularies[kind]) for kind in ids)
-        if not is_same or not all(torch.equal(seen[name], found[name]) for name in found):
+        found = _seen(replace(dataset, validation=None))
+        seen, _ = read_tensors(self.path / "seen.safetensors", error=ArtifactError)
+        for name, rows in found.items():
+            is_same = is_same and name in seen and _are_equal(seen[name], rows)
+        if not is_same:
             raise ArtifactError(
                 f"the run in {self.path} was begun with other training data than `data.source` gives now; put the data back, "
                 "or start a new run in another directory"
@@ -191,7 +172,7 @@ class RunDirectory(RunStage):
 
     def write_metrics(self, metrics: Mapping[str, Any], name: str = "metrics.json") -> None:
         """Write `metrics.json`, the end of a run, or what is known before that under another name."""
-        write_text(self.path / name, json.dumps(metrics, indent=2) + "\n")
+        write_text(self.path / name, json.dumps(metrics, indent=2) + "\n", error=ArtifactError)
 
 
 def _seen(dataset: Dataset) -> dict[str, Tensor]:
@@ -216,16 +197,8 @@ def model_tensors(backbone: Backbone) -> dict[str, Tensor]:
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def check_format(path: Path) -> None:
-    """Raise unless this version of pslrec can read the run."""
-    file = path / "format"
-    if not file.exists():
-        raise ArtifactError(f"{path} holds no run: there is no file `format` in it")
-    found = file.read_text(encoding="utf-8", errors="replace").strip()
-    if found != FORMAT:
-        raise ArtifactError(
-            f"{path} was written in format {found[:20]!r}, this version reads format {FORMAT}; train it again"
-        )
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other)
 
 
 def _epoch_of(line: str) -> int:

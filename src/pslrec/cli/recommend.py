@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -116,6 +116,7 @@ def _show(frames: Iterator["pl.DataFrame"], total: int) -> None:
 
 def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
     from pslrec.errors import ConfigError
+    from pslrec.files import whole_file
 
     console = Console(stderr=True)
     columns = (
@@ -124,52 +125,57 @@ def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
         TextColumn("{task.completed:,} users"),
         TimeRemainingColumn(),
     )
-    temporary = out.with_name(f".{out.name}.new")
-    try:
-        with Progress(*columns, console=console, disable=not can_redraw(console)) as bar:
-            task = bar.add_task("recommending", total=total)
+    with (
+        Progress(*columns, console=console, disable=not can_redraw(console)) as bar,
+        whole_file(out, error=ConfigError) as file,
+    ):
+        task = bar.add_task("recommending", total=total)
 
-            def counted() -> Iterator["pl.DataFrame"]:
-                for frame in frames:
-                    yield frame
-                    bar.advance(task, frame["user"].n_unique())
+        def counted() -> Iterator["pl.DataFrame"]:
+            for frame in frames:
+                yield frame
+                bar.advance(task, frame["user"].n_unique())
 
-            n_rows = _write_frames(counted(), temporary, out.suffix)
-        temporary.replace(out)
-    except OSError as error:
-        raise ConfigError(f"{out} can not be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        n_rows = _write_frames(counted(), file, out.suffix)
     typer.echo(f"{n_rows:,} recommendations for {total:,} users are in {out}", err=True)
 
 
-def _write_frames(frames: Iterator["pl.DataFrame"], path: Path, suffix: str) -> int:
+def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:
     if suffix == ".parquet":
-        return _write_parquet(frames, path)
+        return _write_parquet(frames, file)
     n_rows = 0
-    with path.open("wb") as file:
-        for number, frame in enumerate(frames):
-            if suffix == ".csv":
-                frame.write_csv(file, include_header=number == 0)
-            else:
-                frame.write_ndjson(file)
-            n_rows += len(frame)
+    for number, frame in enumerate(frames):
+        if suffix == ".csv":
+            frame.write_csv(file, include_header=number == 0)
+        else:
+            frame.write_ndjson(file)
+        n_rows += len(frame)
     return n_rows
 
 
-def _write_parquet(frames: Iterator["pl.DataFrame"], path: Path) -> int:
+def _write_parquet(frames: Iterator["pl.DataFrame"], file: IO[bytes]) -> int:
+    from polars.exceptions import PolarsError
     from polars.io.plugins import register_io_source
 
     first = next(frames)
     n_rows = len(first)
+    failures: list[Exception] = []
 
     def source(*_: Any) -> Iterator["pl.DataFrame"]:
         nonlocal n_rows
         yield first
-        for frame in frames:
-            n_rows += len(frame)
-            yield frame
+        try:
+            for frame in frames:
+                n_rows += len(frame)
+                yield frame
+        except Exception as failure:
+            failures.append(failure)
+            raise
 
     # The lists of one block after the other: never all of them in memory.
-    register_io_source(source, schema=first.schema).sink_parquet(path)
+    try:
+        register_io_source(source, schema=first.schema).sink_parquet(file)
+    except PolarsError as failure:
+        # What went wrong in a block, rather than what polars makes of it.
+        raise (failures or [failure])[0] from None
     return n_rows

@@ -24,7 +24,7 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             raise ConfigError(f"`--set {setting}` is not SECTION.KEY=VALUE")
         try:
             parsed[name.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # also of numbers with thousands of digits
             parsed[name.strip()] = text
     return parsed
 

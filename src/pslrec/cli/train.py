@@ -79,13 +79,16 @@ def train_command(
 def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -> Path | None:
     """The file with the settings of a run that goes on: the one given, or the run's own."""
     from pslrec.errors import ConfigError
+    from pslrec.files import check_regular
 
     if out is None:
         raise ConfigError("--resume needs --out, the directory of the run to go on with")
     if config is not None:
         return config
-    if (out / "config.toml").exists():
-        return out / "config.toml"
+    own = out / "config.toml"
+    if own.exists():
+        check_regular(own, error=ConfigError)
+        return own
     if data is None:
         raise ConfigError(f"there is no run in {out} to go on with; give DATA to begin one")
     return None

@@ -1,7 +1,6 @@
 """A whole configuration: sections in, strict TOML in and out."""
 
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +22,7 @@ from pslrec.config.sections import (
 )
 from pslrec.data.splits import SPLITS
 from pslrec.errors import ConfigError
+from pslrec.files import parsed_toml, read_text
 from pslrec.losses import LOSSES
 from pslrec.registry import Registry
 
@@ -77,12 +77,9 @@ class RunConfig(Section):
     @classmethod
     def from_toml(cls, path: Path) -> "RunConfig":
         """Read a configuration file; unknown settings are refused."""
-        try:
-            return cls.checked(tomllib.loads(path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise ConfigError(f"{path} can not be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from error
+        # A shell hands over what a command writes as a pipe.
+        text = read_text(path, may_be_pipe=True, error=ConfigError)
+        return cls.checked(parsed_toml(text, path, error=ConfigError))
 
     def to_toml(self) -> str:
         """The configuration as TOML; what is not set is left out."""

@@ -15,6 +15,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from pslrec.errors import DownloadError
+from pslrec.files import write_text
+from pslrec.files.writing import sync_directory
 
 Progress = Callable[[int, int | None], None]
 
@@ -134,7 +136,7 @@ class _Part:
         return starts_here and _validator(response) == self.origin().get("validator", "")
 
     def remember(self, url: str, validator: str) -> None:
-        self.note.write_text(json.dumps({"url": url, "validator": validator}), encoding="utf-8")
+        write_text(self.note, json.dumps({"url": url, "validator": validator}), error=UnwritableError)
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -143,12 +145,7 @@ class _Part:
     def publish(self) -> None:
         self.path.replace(self.destination)
         self.note.unlink(missing_ok=True)
-        if os.name == "posix":
-            directory = os.open(self.destination.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+        sync_directory(self.destination.parent)
 
 
 def _respond(url: str, part: _Part) -> HTTPResponse | None:

@@ -1,10 +1,5 @@
 """Writing interactions and split data sets, whole or not at all."""
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +8,7 @@ import polars as pl
 from pslrec.data.dataset import Dataset
 from pslrec.data.interactions import Interactions
 from pslrec.errors import DataError
+from pslrec.files import explained, local_path, whole_directory, whole_file
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
@@ -22,11 +18,11 @@ def write_interactions(interactions: Interactions, path: str | Path) -> None:
     path = Path(path)
     check_new_file(path)
     frame = interactions.to_frame()
-    with replaced_file(path) as temporary:
-        if path.suffix == ".parquet":
-            frame.write_parquet(temporary)
-        else:
-            _write_text(frame, temporary, "," if path.suffix == ".csv" else "\t")
+    if path.suffix == ".parquet":
+        with whole_file(path, make_parents=True, error=DataError) as file:
+            frame.write_parquet(file)
+    else:
+        _write_text(frame, path, "," if path.suffix == ".csv" else "\t")
 
 
 def write_dataset(dataset: Dataset, directory: str | Path) -> None:
@@ -37,7 +33,7 @@ def write_dataset(dataset: Dataset, directory: str | Path) -> None:
     """
     directory = Path(directory)
     check_new_directory(directory)
-    with _replaced_directory(directory) as temporary:
+    with whole_directory(directory, error=DataError) as temporary:
         for name, part in dataset.parts().items():
             _write_text(_part_frame(part), temporary / f"{name}.tsv", "\t")
         for kind, vocabulary in (("user", dataset.user_vocabulary), ("item", dataset.item_vocabulary)):
@@ -50,21 +46,24 @@ def check_new_file(path: Path) -> None:
     """Raise where `write_interactions` would, before any work is done."""
     if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: interactions are written as .csv, .tsv or .parquet, not as `{path.suffix}`")
-    with writable(path):
+    local_path(path, error=DataError)
+    with explained(path, "written", error=DataError):
         if path.is_dir():
             raise DataError(f"{path} is a directory; give the name of a file in it")
 
 
 def check_new_directory(directory: Path) -> None:
     """Raise where `write_dataset` would, before any work is done."""
-    with writable(directory):
+    local_path(directory, error=DataError)
+    with explained(directory, "written", error=DataError):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             raise DataError(f"{directory} exists already and is not empty; choose another place or remove it")
 
 
 def _write_text(frame: pl.DataFrame, path: Path, separator: str) -> None:
     # Quotes around all text: a carriage return, or spaces alone, would not come back otherwise.
-    frame.write_csv(path, separator=separator, quote_style=_quote_style(frame))
+    with whole_file(path, make_parents=True, error=DataError) as file:
+        frame.write_csv(file, separator=separator, quote_style=_quote_style(frame))
 
 
 def _quote_style(frame: pl.DataFrame) -> Literal["necessary", "non_numeric"]:
@@ -82,51 +81,3 @@ def _part_frame(part: Interactions) -> pl.DataFrame:
         "weight": part.weights,
     }
     return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
-
-
-@contextmanager
-def replaced_file(path: Path) -> Iterator[Path]:
-    """A temporary path whose file takes the place of `path` once it is written and synced; on an error nothing is left."""
-    with writable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            # mkstemp is private to its owner; a written result has the usual permissions.
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _replaced_directory(directory: Path) -> Iterator[Path]:
-    with writable(directory):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-        try:
-            yield temporary
-            temporary.chmod(0o777 & ~_umask())
-            temporary.replace(directory)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-@contextmanager
-def writable(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing into one clear sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise DataError(f"{path} can not be written: {reason[:1].lower()}{reason[1:]}; choose another place") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

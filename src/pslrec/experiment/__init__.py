@@ -4,7 +4,7 @@ from pslrec.experiment.assembly import build_batches, build_model, scored_vector
 from pslrec.experiment.inputs import TrainingData, load_dataset, load_training_data
 from pslrec.experiment.judging import evaluate_run, is_selected_on_test
 from pslrec.experiment.running import MemoryStore, RunResult, run
-from pslrec.experiment.saving import files_of, save_run
+from pslrec.experiment.saving import copy_run, files_of, save_run
 from pslrec.experiment.searching import judge_chosen, train_on_validation
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "TrainingData",
     "build_batches",
     "build_model",
+    "copy_run",
     "evaluate_run",
     "files_of",
     "is_selected_on_test",

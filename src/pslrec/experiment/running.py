@@ -1,6 +1,5 @@
 """A run from its beginning to its end."""
 
-import json
 import logging
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -223,7 +222,7 @@ def _check_same(directory: RunDirectory, config: RunConfig) -> None:
                 f"the run in {directory.path} has `{name}` = {before.get(name)!r}, now it is {now.get(name)!r}; "
                 "resume with the same settings, or start a new run in another directory"
             )
-    environment = json.loads((directory.path / "environment.json").read_text(encoding="utf-8"))
+    environment = directory.read_environment()
     if environment.get("threads") != torch.get_num_threads():
         logger.warning(
             "the run was begun with %s threads and goes on with %d; its last digits may differ from those of a run "

@@ -1,12 +1,15 @@
 """A run that was kept in memory becomes a run directory."""
 
+import shutil
 import tomllib
 from pathlib import Path
 
 import torch
 
-from pslrec.artifacts import RunDirectory
+from pslrec.artifacts import ArtifactError, RunDirectory
 from pslrec.experiment.running import RunResult
+from pslrec.files import explained, whole_directory, whole_file
+from pslrec.files.places import is_temporary
 from pslrec.inference import RunFiles
 from pslrec.losses import LOSSES
 
@@ -18,10 +21,27 @@ def save_run(result: RunResult, path: Path) -> None:
         result: what `run` returned.
         path: directory to make; must not hold a run.
     """
-    with RunDirectory(path) as directory:
+    if (path / "format").exists():
+        raise ArtifactError(f"{path} holds a run already; choose another directory")
+    with whole_directory(path, error=ArtifactError) as place, RunDirectory(place) as directory:
         directory.begin(result.config.to_toml(), result.dataset, LOSSES[result.config.loss.name].similarity)
         directory.write_model(result.model, result.metrics["best_epoch"])
         directory.write_metrics(result.metrics)
+
+
+def copy_run(origin: Path, path: Path) -> None:
+    """Copy the directory of a finished run, without what only its training needs.
+
+    Args:
+        origin: the directory to copy.
+        path: the directory to make.
+    """
+    with whole_directory(path, error=ArtifactError) as place, explained(origin, "read", error=ArtifactError):
+        for file in sorted(origin.iterdir()):
+            is_needed = file.is_file() and file.name != "lock" and "checkpoint" not in file.name
+            if is_needed and not is_temporary(file.name):
+                with file.open("rb") as source, whole_file(place / file.name, error=ArtifactError) as target:
+                    shutil.copyfileobj(source, target)
 
 
 def files_of(result: RunResult) -> RunFiles:

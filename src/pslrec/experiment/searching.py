@@ -1,12 +1,11 @@
 """Runs of a search: judged on validation alone, the test part opened for the one that was chosen."""
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pslrec.artifacts import RunDirectory
+from pslrec.artifacts import ArtifactError, RunDirectory, read_metrics
 from pslrec.config import RunConfig
 from pslrec.data import Dataset
 from pslrec.errors import ConfigError
@@ -81,6 +80,11 @@ def judge_chosen(path: Path) -> dict[str, Any]:
             raise ConfigError(f"the run in {path} is not finished, so it can not be chosen")
         config = RunConfig.from_toml(path / "config.toml")
         dataset = begun_data(config.resolved(), directory).dataset
+        missing = [name for name in ("trained_epochs", "best_epoch", "seconds_per_epoch") if name not in known]
+        if missing:
+            raise ArtifactError(
+                f"{path / VALIDATION_FILE} must hold `{missing[0]}`; remove it and run the search again"
+            )
         epochs = known["trained_epochs"]
         progress = Progress(
             epoch=epochs, best_epoch=known["best_epoch"], total_seconds=known["seconds_per_epoch"] * epochs
@@ -91,9 +95,9 @@ def judge_chosen(path: Path) -> dict[str, Any]:
 
 
 def _known(path: Path) -> dict[str, Any]:
-    file = path / VALIDATION_FILE
-    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return known
+    if not (path / VALIDATION_FILE).exists():
+        return {}
+    return read_metrics(path, VALIDATION_FILE)
 
 
 def _scorer(config: RunConfig, directory: RunDirectory) -> EmbeddingScorer:

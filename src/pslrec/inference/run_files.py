@@ -1,27 +1,24 @@
 """Reading the directory of a finished run: everything is checked before it is used, and nothing in it is ever executed."""
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from pslrec.backbones.tables import check_tables
+from pslrec.data.id_files import read_ids
 from pslrec.data.vocabulary import Vocabulary
-from pslrec.errors import PslrecError
+from pslrec.files import FileError, local_path, read_json, read_text, read_toml
+from pslrec.files.tensors import read_tensors
 
 FORMAT = "1"
-LARGEST_TEXT = 2**24
-TABLES = ("users", "items", "user_table", "item_table")
 
 
-class ModelError(PslrecError):
-    """The directory of a run can not be read, or does not hold what a finished run should."""
+class ModelError(FileError):
+    """A run directory cannot be read, or does not hold what a finished run should."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,95 +49,39 @@ class RunFiles:
 def read_run(path: Path) -> RunFiles:
     """Read and check the directory of a finished run."""
     _check_finished(path)
-    config = _toml(path / "config.toml")
-    metrics = _json(path / "metrics.json")
-    tables, metadata = _tensors(path / "model.safetensors")
-    _check_tables(tables, path / "model.safetensors")
-    users = _vocabulary(path / "users.parquet", "user", len(tables["users"]))
-    items = _vocabulary(path / "items.parquet", "item", len(tables["items"]))
-    seen, _ = _tensors(path / "seen.safetensors")
+    config = read_toml(path / "config.toml", error=ModelError)
+    metrics = read_json(path / "metrics.json", error=ModelError)
+    tables, metadata = read_tensors(path / "model.safetensors", error=ModelError)
+    check_tables(tables, path / "model.safetensors", error=ModelError)
+    users = read_ids(path, "user", n_rows=len(tables["users"]), error=ModelError)
+    items = read_ids(path, "item", n_rows=len(tables["items"]), error=ModelError)
+    seen, _ = read_tensors(path / "seen.safetensors", error=ModelError)
     sizes = len(users), len(items)
     train = _pairs(seen, "users", "items", sizes, path)
     validation = _pairs(seen, "validation_users", "validation_items", sizes, path)
-    epoch = metadata.get("epoch", "0")
-    return RunFiles(config, metrics, users, items, tables, train, validation, int(epoch) if epoch.isdigit() else 0)
+    epoch = _epoch(metadata.get("epoch", ""))
+    return RunFiles(config, metrics, users, items, tables, train, validation, epoch)
 
 
 def _check_finished(path: Path) -> None:
+    local_path(path, error=ModelError)
     if not path.is_dir():
         raise ModelError(f"{path} is no directory of a run; train one with `pslrec train DATA --out {path}`")
-    if not (path / "format").is_file():
+    if not (path / "format").exists():
         raise ModelError(f"{path} holds no run: there is no file `format` in it")
-    found = _text(path / "format").strip()
+    found = read_text(path / "format", damaged="replace", error=ModelError).strip()
     if found != FORMAT:
         raise ModelError(
             f"{path} was written in format {found[:20]!r}, this version reads format {FORMAT}; train it again"
         )
-    if not (path / "metrics.json").is_file():
+    if not (path / "metrics.json").exists():
         raise ModelError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST_TEXT:
-            raise ModelError(f"{path} is too large: {path.stat().st_size} bytes")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path} can not be read: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ModelError(f"{path} is not TOML: {error}") from error
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(_text(path))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{path} must hold a JSON object, got {type(found).__name__}")
-    return found
-
-
-def _tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"{path} is not a file of tensors that can be read: {error}") from error
-
-
-def _check_tables(tables: Mapping[str, Tensor], path: Path) -> None:
-    unknown = sorted(set(tables) - set(TABLES))
-    if unknown or not {"users", "items"} <= set(tables):
-        raise ModelError(f"{path} must hold tables named {', '.join(TABLES)}, got {', '.join(sorted(tables))}")
-    for name, table in tables.items():
-        if table.ndim != 2 or table.dtype != torch.float32 or table.shape[1] != tables["items"].shape[1]:
-            raise ModelError(
-                f"{path}: `{name}` must be a float32 table as wide as the others, got {table.dtype} of shape "
-                f"{tuple(table.shape)}"
-            )
-        if not table.numel() or not bool(torch.isfinite(table).all()):
-            raise ModelError(f"{path}: `{name}` is empty or holds values that are no finite numbers")
-    for name, side in (("user_table", "users"), ("item_table", "items")):
-        if name in tables and len(tables[name]) != len(tables[side]):
-            raise ModelError(f"{path}: `{name}` has {len(tables[name])} rows, `{side}` has {len(tables[side])}")
-
-
-def _vocabulary(path: Path, kind: str, n_rows: int) -> Vocabulary:
-    try:
-        # The number of rows is in the file's footer; a wrong one is refused before anything is unpacked.
-        columns = pl.read_parquet_schema(path)
-        found = int(pl.scan_parquet(path).select(pl.len()).collect().item())
-        if list(columns) != ["id"] or found != n_rows:
-            raise ModelError(f"{path} must hold one column `id` with {n_rows} ids, got {list(columns)} with {found}")
-        return Vocabulary(pl.read_parquet(path)["id"], kind=kind)
-    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ModelError(f"{path} can not be read: {str(error).splitlines()[0][:200]}") from error
+def _epoch(text: str) -> int:
+    # The number is shown, nothing depends on it; so a damaged one is no reason to refuse the model.
+    is_number = text.isascii() and text.isdigit() and len(text) < 20
+    return int(text) if is_number else 0
 
 
 def _pairs(

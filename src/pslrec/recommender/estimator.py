@@ -1,7 +1,6 @@
 """A model in five words: construct, fit, recommend, save, load."""
 
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,8 @@ from pslrec.data import Dataset, Interactions
 from pslrec.data.leaks import in_both
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.experiment import files_of, run, save_run
+from pslrec.experiment import copy_run, files_of, run, save_run
+from pslrec.files import local_path
 from pslrec.inference import TrainedModel
 from pslrec.recommender.frames import (
     Output,
@@ -228,18 +228,20 @@ class Recommender:
     def save(self, path: Path | str) -> None:
         """Write a run directory, which `Recommender.load` and every command of `pslrec` read."""
         self._model()
+        place = local_path(path, error=ConfigError)
         if self._origin is None:
-            save_run(self._result, Path(path))
-        elif Path(path).exists():
+            save_run(self._result, place)
+        elif place.exists():
             raise ConfigError(f"{path} exists already; choose another directory")
         elif not self._origin.is_dir():
             raise ConfigError(f"{self._origin}, from which this Recommender was loaded, is not there any more")
         else:
-            shutil.copytree(self._origin, Path(path), ignore=shutil.ignore_patterns("lock", "*checkpoint*"))
+            copy_run(self._origin, place)
 
     @classmethod
     def load(cls, path: Path | str) -> "Recommender":
         """A fitted recommender, from the directory of a finished run; nothing in it is executed."""
+        local_path(path, error=ConfigError)
         model = TrainedModel.load(path)
         config = RunConfig.from_toml(Path(path) / "config.toml")
         loaded = cls(config.loss.name, config.backbone.name, **options_of(config))

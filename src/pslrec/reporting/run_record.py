@@ -2,14 +2,13 @@
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pslrec.artifacts import ArtifactError, check_format
-from pslrec.artifacts.files import read_text
+from pslrec.artifacts import ArtifactError, check_format, read_log, read_metrics
+from pslrec.files import read_json, read_toml
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,10 @@ def read_run(path: Path, label: str) -> RunRecord:
         label: its name in the report.
     """
     check_format(path)
-    try:
-        settings = _flat(tomllib.loads(read_text(path / "config.toml")))
-    except tomllib.TOMLDecodeError as error:
-        raise ArtifactError(f"{path / 'config.toml'} is not TOML: {error}") from error
-    return RunRecord(
-        path, label, settings, _json_of(path / "environment.json"), _epochs(path), _json_of(path / "metrics.json")
-    )
+    settings = _flat(read_toml(path / "config.toml", error=ArtifactError))
+    environment = _json_of(path / "environment.json")
+    metrics = read_metrics(path) if (path / "metrics.json").exists() else {}
+    return RunRecord(path, label, settings, environment, _epochs(path), metrics)
 
 
 def labels_of(paths: Sequence[Path]) -> list[str]:
@@ -108,20 +104,12 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _json_of(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    try:
-        found = json.loads(read_text(path))
-    except ValueError as error:
-        raise ArtifactError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ArtifactError(f"{path} must hold an object with names, got {type(found).__name__}")
-    return found
+    return read_json(path, error=ArtifactError)
 
 
 def _epochs(path: Path) -> list[Epoch]:
-    log = path / "log.jsonl"
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     found = {}
-    for line in lines:
+    for line in read_log(path / "log.jsonl"):
         try:
             record = json.loads(line)
             validation = record.get("validation")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
-from pslrec.artifacts.files import write_text
 from pslrec.config import SamplingSection
 from pslrec.errors import PslrecError
 from pslrec.evaluation.significance import compare_results
+from pslrec.files import make_directory, write_text
 from pslrec.reporting.comparison import LEVEL, metrics_section
 from pslrec.reporting.curves import learning_curves
 from pslrec.reporting.distributions import groups_section, score_section
@@ -51,17 +51,14 @@ def write_report(document: Document, out: Path) -> Path:
         out: the file; its directory is made if need be.
     """
     _prepare_place(out)
-    write_text(out, render(document))
+    write_text(out, render(document), error=ArtifactError)
     return out
 
 
 def _prepare_place(out: Path) -> None:
     if out.is_dir():
         raise ArtifactError(f"`out` must be a file such as report.html, got the directory {out}")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArtifactError(f"{out.parent} can not be made: {error.strerror}") from error
+    make_directory(out.parent, error=ArtifactError)
 
 
 def run_document(

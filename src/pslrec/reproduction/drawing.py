@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pslrec.artifacts.files import write_bytes, write_text
+from pslrec.files import write_bytes, write_text
 from pslrec.reporting.document import Chart
 from pslrec.reporting.svg import element
 

@@ -1,6 +1,5 @@
 """Running cells, cheapest first: what is finished is not run again, what was interrupted goes on."""
 
-import json
 import logging
 import subprocess
 import time
@@ -12,15 +11,16 @@ from typing import Any, Literal
 import torch
 
 from pslrec import __version__
-from pslrec.artifacts.files import write_tensors, write_text
+from pslrec.artifacts import read_metrics
 from pslrec.config import RunConfig
 from pslrec.errors import PslrecError
 from pslrec.experiment import RunResult, run, train_on_validation
+from pslrec.files import exclusive, make_directory, read_text, write_text
+from pslrec.files.tensors import write_tensors
 from pslrec.reproduction.cells import Cell
 from pslrec.reproduction.cost import Costs
 from pslrec.reproduction.ledgers import Ledger
 from pslrec.reproduction.provision import Provision
-from pslrec.reproduction.results import exclusive
 from pslrec.training import TrainingDivergedError, TrainingInterrupted
 from pslrec.training.events import CheckpointSaved, EpochFinished, Event
 
@@ -192,13 +192,13 @@ class Executor:
     def _finish(self, task: Task, path: Path) -> tuple[dict[str, Any], str]:
         """The metrics of a cell's run, and the commit that began it."""
         if all((path / name).exists() for name in ("metrics.json", PER_USER, COMMIT)):
-            return json.loads((path / "metrics.json").read_text()), (path / COMMIT).read_text().strip()
+            return read_metrics(path), read_text(path / COMMIT).strip()
         data = self.provision.path(task.cell.source, task.cell.variant)
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
         if not (path / COMMIT).exists():
             write_text(path / COMMIT, f"{current_commit()}\n")
         metrics = self._trained(task, path, task.cell.config(data))
-        return metrics, (path / COMMIT).read_text().strip()
+        return metrics, read_text(path / COMMIT).strip()
 
     def _trained(self, task: Task, path: Path, config: RunConfig) -> dict[str, Any]:
         until, listeners = self._until, [self._listener(task)]

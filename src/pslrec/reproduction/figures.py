@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from pslrec.artifacts.files import write_text
+from pslrec.files import make_directory, write_text
 from pslrec.losses import SURROGATES
 from pslrec.reporting.axes import Axis
 from pslrec.reporting.charts import Series, line_chart
@@ -37,7 +37,7 @@ def write(
         temperature: τ of Figure 1b.
         most_users: of the run, drawn at random.
     """
-    out_directory.mkdir(parents=True, exist_ok=True)
+    make_directory(out_directory)
     tables = {"figure-1a": surrogate_table(), "figure-1b": weight_table(temperature)}
     charts = {"figure-1a": activations(), "figure-1b": weights(temperature, "as in Figure 1b of the paper")}
     model = None if run is None else read_scores(run, most_users=most_users)

@@ -1,7 +1,6 @@
 """Which cells a table has: every combination of its parts, with the printed settings, as `grid.toml` says."""
 
 import itertools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pslrec.errors import ConfigError
+from pslrec.files import read_toml
 from pslrec.reproduction.cells import PUBLISHED_EPOCHS, Cell
 from pslrec.reproduction.published import Hyperparameters, Published, Value
 
@@ -102,10 +102,8 @@ class Grid:
     def __init__(self, directory: Path) -> None:
         path = directory / "grid.toml"
         try:
-            self.file = GridFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise ConfigError(f"{path} can not be read: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, ValidationError) as error:
+            self.file = GridFile.model_validate(read_toml(path, error=ConfigError))
+        except ValidationError as error:
             raise ConfigError(f"{path} is not a grid of cells: {error}") from error
         self.published = Published(directory / "published")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pslrec.artifacts.files import read_text, write_text
+from pslrec.files import read_text, write_text
 from pslrec.reproduction.grid import Grid
 from pslrec.reproduction.layouts import noise_tables, results_tables
 from pslrec.reproduction.results import COLUMNS, Results, Row

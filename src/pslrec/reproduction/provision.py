@@ -8,7 +8,7 @@ from pslrec.data.sources import SOURCES, find_raw, find_split
 from pslrec.data.splits import split_by_name
 from pslrec.data.writing import write_dataset
 from pslrec.errors import DownloadError
-from pslrec.reproduction.results import exclusive
+from pslrec.files import exclusive
 
 
 class Provision:

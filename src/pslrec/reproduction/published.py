@@ -1,10 +1,12 @@
 """What the papers printed: results and settings, in the conventions of pslrec."""
 
 import csv
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslrec.errors import ConfigError
+from pslrec.files import read_text
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,8 @@ class Hyperparameters:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    except OSError as error:
-        raise ConfigError(f"{path} can not be read: {error.strerror}") from error
+    text = read_text(path, error=ConfigError)
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 class Published:

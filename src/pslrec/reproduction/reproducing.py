@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslrec.files import make_directory
 from pslrec.reporting import reproduction_report
 from pslrec.reproduction import claims, datasets, significance
 from pslrec.reproduction.cells import PUBLISHED_EPOCHS, Cell
@@ -156,7 +157,7 @@ class Reproduction:
         """Write the HTML report of all results beside the runs; `None` where there are no results."""
         if not self.results.tables_of_runs():
             return None
-        self.places.runs.mkdir(parents=True, exist_ok=True)
+        make_directory(self.places.runs)
         return reproduction_report(self.results.directory, self.places.runs / "report.html")
 
     def _execute(self, ledger: Ledger, cells: Sequence[Cell], *, until: int | None = None) -> None:

@@ -2,14 +2,13 @@
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pslrec.artifacts.files import write_text
 from pslrec.errors import ConfigError
+from pslrec.files import exclusive, make_directory, write_text
 from pslrec.reproduction.cells import IDENTITY, Cell, Identity, identity_of
 from pslrec.reproduction.published import read_rows
 
@@ -148,12 +147,9 @@ class Results:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else writes here meanwhile."""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with exclusive(self.directory / ".lock", wait=True):
-                yield
-        except PermissionError as error:
-            raise ConfigError(f"{self.directory} can not be written to: {error.strerror}") from error
+        make_directory(self.directory, error=ConfigError)
+        with exclusive(self.directory / ".lock", wait=True, error=ConfigError):
+            yield
 
 
 def _sortable(text: str) -> tuple[float, str]:
@@ -161,31 +157,3 @@ def _sortable(text: str) -> tuple[float, str]:
         return float(text), ""
     except ValueError:
         return float("inf"), text
-
-
-@contextmanager
-def exclusive(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock file; gives whether it was free.
-
-    Args:
-        path: of the file; it stays behind, and the system drops the lock with the process, however that ends.
-        wait: for whoever holds it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        yield _take(handle, wait)
-    finally:
-        os.close(handle)
-
-
-def _take(handle: int, wait: bool) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # a system without it goes without the lock
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pslrec.artifacts import read_metrics
 from pslrec.config import RunConfig
 from pslrec.data import Interactions, Preparation, load_interactions, prepare
 from pslrec.data.writing import write_dataset
@@ -185,8 +186,7 @@ def _directory_name(cell: StressCell, config: RunConfig) -> str:
 
 def _metrics(config: RunConfig, path: Path, listeners: Sequence[Listener]) -> dict[str, Any]:
     if (path / "metrics.json").exists():
-        metrics: dict[str, Any] = json.loads((path / "metrics.json").read_text(encoding="utf-8"))
-        return metrics
+        return read_metrics(path)
     return run(config, out=path, resume=True, listeners=listeners).metrics
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pslrec.artifacts.files import write_text
+from pslrec.files import make_directory, write_text
 from pslrec.reporting.axes import Axis
 from pslrec.reporting.charts import Area, Series, line_chart
 from pslrec.reporting.document import Chart
@@ -35,7 +35,7 @@ def write_stress(runs: pl.DataFrame, out: Path, *, base: str, name: str = "data"
         base: the loss that the others are compared with.
         name: of the data, for titles.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     summary = summarize(runs, base)
     write_text(out / "runs.csv", runs.write_csv())
     write_text(out / "summary.csv", summary.write_csv())

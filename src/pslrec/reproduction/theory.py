@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pslrec.artifacts.files import write_text
+from pslrec.files import make_directory, write_text
 from pslrec.losses.base import TEMPERATURES
 from pslrec.reproduction.drawing import write_chart
 from pslrec.reproduction.model_scores import ModelScores, read_scores, run_names, synthetic_runs
@@ -28,7 +28,7 @@ def write(out_directory: Path, runs: Sequence[Path] = (), *, most_users: int = 3
             negatives, below `out_directory`.
         most_users: of each run, drawn at random.
     """
-    out_directory.mkdir(parents=True, exist_ok=True)
+    make_directory(out_directory)
     paths = list(runs) or synthetic_runs(out_directory / "runs")
     tables: dict[str, list[dict[str, Any]]] = {"bounds": [], "gaps": [], "robustness": [], "weights": []}
     for path, name in zip(paths, run_names(paths), strict=True):

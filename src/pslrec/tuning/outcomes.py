@@ -2,16 +2,16 @@
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pslrec.artifacts.files import write_text
+from pslrec.artifacts import read_metrics
 from pslrec.experiment.searching import VALIDATION_FILE
+from pslrec.files import exclusive, write_text
 from pslrec.tuning.grid import Cell
 
 RESULTS, SUMMARY, BEST = "results.csv", "results.json", "best.toml"
@@ -117,8 +117,7 @@ def _row(outcome: CellOutcome, rank: int, metric: str) -> dict[str, Any]:
 def read_outcome(cell: Cell, directory: Path) -> CellOutcome:
     """What the directory of a cell says."""
     path = directory / "cells" / cell.key
-    file = path / VALIDATION_FILE
-    found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    found = read_metrics(path, VALIDATION_FILE) if (path / VALIDATION_FILE).exists() else {}
     return CellOutcome(cell, path, found)
 
 
@@ -148,21 +147,9 @@ def write_results(result: TuningResult, grid: Mapping[str, Sequence[Any]]) -> No
         "best": None if best is None else {"cell": best.cell.key, "settings": dict(best.cell.settings)},
         "metrics": dict(result.metrics),
     }
-    with _alone(result.directory):
+    # Two processes that share a search write the same names, and the three files belong together.
+    with exclusive(result.directory / "lock", wait=True):
         write_text(result.directory / RESULTS, content.getvalue())
         write_text(result.directory / SUMMARY, json.dumps(summary, indent=2) + "\n")
         if best is not None:
             write_text(result.directory / BEST, best.cell.config.to_toml())
-
-
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    # Two processes that share a search write the same names.
-    with (directory / "lock").open("w") as file:
-        try:
-            import fcntl
-        except ImportError:  # a system without it goes without the lock
-            yield
-            return
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

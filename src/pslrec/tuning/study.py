@@ -1,6 +1,5 @@
 """The search itself: cell after cell, each a run directory, shared by as many processes as work on it."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -10,11 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pslrec.artifacts import DirectoryInUseError
+from pslrec.artifacts import DirectoryInUseError, read_metrics
 from pslrec.config import RunConfig, component_options
 from pslrec.errors import ConfigError
 from pslrec.evaluation import DEFAULT_METRICS
 from pslrec.experiment import build_batches, judge_chosen, load_training_data, train_on_validation
+from pslrec.files import make_directory
 from pslrec.losses import LOSSES
 from pslrec.training.events import Event
 from pslrec.tuning.grid import Cell, Grid, default_grid, grid_cells
@@ -98,7 +98,7 @@ def tune(
     cells = grid_cells(config, chosen_grid)
     with ExitStack() as stack:
         directory = out or Path(stack.enter_context(TemporaryDirectory(prefix="pslrec-tune-")))
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         study = _Study(directory, cells, metric, listener or (lambda _: None))
         study.deadline = float("inf") if budget_seconds is None else time.monotonic() + budget_seconds
         n_open = sum(cell.state in ("open", "paused") for cell in study.ranking())
@@ -162,8 +162,7 @@ def _judged(path: Path) -> dict[str, Any]:
             return judge_chosen(path)
         except DirectoryInUseError:
             time.sleep(WAIT_SECONDS)
-    metrics: dict[str, Any] = json.loads((path / "metrics.json").read_text(encoding="utf-8"))
-    return metrics
+    return read_metrics(path)
 
 
 class _Study:

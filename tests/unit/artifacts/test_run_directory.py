@@ -81,7 +81,7 @@ def test_another_format_is_explained(begun: Path, content: str) -> None:
 
 def test_a_path_that_can_not_be_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match="file can not be written to: File exists"), RunDirectory(tmp_path / "file"):
+    with pytest.raises(ArtifactError, match="file cannot be written to: file exists"), RunDirectory(tmp_path / "file"):
         pass
 
 

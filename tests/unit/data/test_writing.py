@@ -8,8 +8,9 @@ import pytest
 
 from pslrec.data import Dataset, Interactions, read_interactions, read_published
 from pslrec.data.splits import split_by_name
-from pslrec.data.writing import replaced_file, write_dataset, write_interactions
+from pslrec.data.writing import write_dataset, write_interactions
 from pslrec.errors import DataError
+from pslrec.files import whole_file
 
 AWKWARD = ['com,ma', 'quo"te', '"', '""', "tab\tbed", "line\nbreak", "car\rriage", "\r", " lead", "trail ", " ", "007", "ünï",
            "日本", "🍵", "-", "nan", "null", "user", "#", "\\", "'", "1e5", "\u2028", "a;b|c::d"]  # fmt: skip
@@ -100,8 +101,8 @@ def test_existing_file_is_replaced_and_nothing_else_left(tmp_path):
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError])
 def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(tmp_path, monkeypatch, failure):
-    def fail(frame, path, **options):
-        Path(path).write_text("half")
+    def fail(frame, file, **options):
+        file.write(b"half")
         raise failure
 
     (tmp_path / "a.csv").write_text("old")
@@ -116,8 +117,10 @@ def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(
 
 
 def test_full_disk_is_explained(tmp_path):
-    with pytest.raises(DataError, match=r"a\.csv can not be written: no space left on device; choose another place"):  # noqa: SIM117
-        with replaced_file(tmp_path / "a.csv"):
+    with pytest.raises(
+        DataError, match=r"a\.csv cannot be written: no space left on device; make room or choose another place"
+    ):  # noqa: SIM117
+        with whole_file(tmp_path / "a.csv", error=DataError):
             raise OSError(28, "No space left on device")
 
 
@@ -132,9 +135,9 @@ def test_place_that_can_not_be_written_is_named(tmp_path):
     log = Interactions.from_ids([1, 2], [1, 2])
     (tmp_path / "file").write_text("")
     for directory in (tmp_path / "file", Path("/proc")):
-        with pytest.raises(DataError, match=r"b\.csv can not be written: .*; choose another place"):
+        with pytest.raises(DataError, match=r"b\.csv cannot be written: .*; choose another place"):
             write_interactions(log, directory / "b.csv")
-        with pytest.raises(DataError, match=r"d can not be written: .*; choose another place"):
+        with pytest.raises(DataError, match=r"d cannot be written: .*; choose another place"):
             write_dataset(Dataset(log, log), directory / "d")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

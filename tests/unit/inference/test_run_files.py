@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import torch
 
-from pslrec.artifacts.files import write_tensors
+from pslrec.files.tensors import write_tensors
 from pslrec.inference import ModelError, read_run
 
 Spoil = Callable[[Path], object]
@@ -42,9 +42,9 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     "metrics are a list": (lambda path: (path / "metrics.json").write_text("[]"), "must hold a JSON object"),
     "metrics too deep": (lambda path: (path / "metrics.json").write_text("[" * 10**5), "is not JSON"),
     "config is not TOML": (lambda path: (path / "config.toml").write_text("= ="), "is not TOML"),
-    "config is not text": (lambda path: (path / "config.toml").write_bytes(b"\xff\xfe\x00"), "can not be read"),
+    "config is not text": (lambda path: (path / "config.toml").write_bytes(b"\xff\xfe\x00"), "cannot be read"),
     "config too large": (lambda path: (path / "config.toml").write_bytes(b"#" * (2**24 + 1)), "is too large"),
-    "no model": (lambda path: (path / "model.safetensors").unlink(), "not a file of tensors"),
+    "no model": (lambda path: (path / "model.safetensors").unlink(), "model.safetensors cannot be read: no such file"),
     "pickled model": (lambda path: (path / "model.safetensors").write_bytes(pickle.dumps(Bomb())), "not a file of te"),
     "torch model": (_torch_file, "not a file of tensors"),
     "huge header": (lambda path: (path / "model.safetensors").write_bytes(b"\xff" * 64), "not a file of tensors"),
@@ -60,7 +60,7 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     ),
     "repeated ids": (_parquet("user", id=["ann"] * 6), "must be unique"),
     "other column": (_parquet("user", name=list("abcdef")), "must hold one column `id`"),
-    "garbage ids": (lambda path: (path / "users.parquet").write_bytes(b"PAR1 nonsense PAR1"), "can not be read"),
+    "garbage ids": (lambda path: (path / "users.parquet").write_bytes(b"PAR1 nonsense PAR1"), "cannot be read"),
     "seen beyond the items": (
         _tensors("seen.safetensors", users=torch.tensor([0]), items=torch.tensor([8])),
         "must be row numbers below 8",

@@ -94,7 +94,7 @@ def test_an_unknown_format_and_a_full_directory_are_refused(model: TrainedModel,
     with pytest.raises(ConfigError, match="is not empty"):
         export(model, "npz", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can not be written to"):
+    with pytest.raises(ConfigError, match="below cannot be written: file exists"):
         export(model, "npz", tmp_path / "file" / "below")
     with pytest.raises(ConfigError, match="`index` must be flat, ivf or hnsw"):
         ExportOptions(index="tree")  # type: ignore[arg-type]

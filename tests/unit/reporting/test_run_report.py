@@ -226,7 +226,7 @@ def test_report_refuses_what_is_no_run_and_what_can_not_be_written(make_run, tmp
     with pytest.raises(ArtifactError, match="is not JSON"):
         run_report([broken], tmp_path / "r.html")
     (broken / "metrics.json").write_text(json.dumps([1]))
-    with pytest.raises(ArtifactError, match="must hold an object"):
+    with pytest.raises(ArtifactError, match="must hold a JSON object"):
         run_report([broken], tmp_path / "r.html")
 
 

@@ -168,7 +168,7 @@ def test_unknown_names_are_refused_with_the_nearest(grid: Grid, choice: dict[str
 
 
 def test_a_directory_without_a_grid_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"grid\.toml can not be read"):
+    with pytest.raises(ConfigError, match=r"grid\.toml cannot be read"):
         Grid(tmp_path)
     (tmp_path / "grid.toml").write_text("[settings]\nx = 1\n")
     with pytest.raises(ConfigError, match="is not a grid of cells"):

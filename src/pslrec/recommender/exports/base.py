@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
+from pslrec.data.id_files import write_ids
 from pslrec.errors import ConfigError
+from pslrec.files import explained, whole_directory, write_text
 from pslrec.inference import TrainedModel
 from pslrec.registry import Registry
 
@@ -48,18 +48,17 @@ def export(model: TrainedModel, to: str, path: Path, options: ExportOptions | No
         options: see `ExportOptions`.
     """
     exporter = EXPORTS[to]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+    with explained(path, "written to", error=ConfigError):
+        if path.exists() and any(path.iterdir()):
             raise ConfigError(f"{path} is not empty; choose another directory")
-        found = {"format": to, **model.information, **exporter(model, path, options or ExportOptions())}
-        (path / "export.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path} can not be written to: {error.strerror or error}") from error
+    with whole_directory(path, error=ConfigError) as directory:
+        written = exporter(model, directory, options or ExportOptions())
+        found = {"format": to, **model.information, **written}
+        write_text(directory / "export.json", json.dumps(found, indent=2) + "\n", error=ConfigError)
     return found
 
 
-def write_ids(model: TrainedModel, path: Path) -> None:
+def write_both_ids(model: TrainedModel, path: Path) -> None:
     """Write the external ids of users and items in row order."""
     for vocabulary in (model.users, model.items):
-        pl.DataFrame({"id": vocabulary.series}).write_parquet(path / f"{vocabulary.kind}s.parquet")
+        write_ids(vocabulary, path, error=ConfigError)

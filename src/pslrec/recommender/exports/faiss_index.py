@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from pslrec.errors import MissingExtraError
+from pslrec.errors import ConfigError, MissingExtraError
+from pslrec.files import whole_file
 from pslrec.inference import TrainedModel, top_items
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, Index, write_ids
+from pslrec.recommender.exports.base import EXPORTS, ExportOptions, Index, write_both_ids
 
 JUDGED_USERS = 1000
 LINKS = 32  # of an item in the graph of `hnsw`
@@ -27,11 +28,17 @@ def export_faiss(model: TrainedModel, path: Path, options: ExportOptions) -> dic
         raise MissingExtraError("faiss", "ann") from None
     vectors = np.ascontiguousarray(model.item_vectors.numpy())
     index = _built(faiss, vectors, options.index)
-    faiss.write_index(index, str(path / "items.faiss"))
-    np.save(path / "users.npy", model.user_vectors.numpy())
-    write_ids(model, path)
+    _write(faiss, index, path / "items.faiss")
+    with whole_file(path / "users.npy", error=ConfigError) as file:
+        np.save(file, model.user_vectors.numpy(), allow_pickle=False)
+    write_both_ids(model, path)
     files = ["items.faiss", "users.npy", "users.parquet", "items.parquet"]
     return {"files": files, "index": options.index, **_judged(model, index, min(options.k, model.n_items))}
+
+
+def _write(faiss: Any, index: Any, path: Path) -> None:
+    with whole_file(path, error=ConfigError) as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))
 
 
 def _built(faiss: Any, vectors: np.ndarray, kind: Index) -> Any:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from pslrec.errors import MissingExtraError
+from pslrec.errors import ConfigError, MissingExtraError
+from pslrec.files import write_bytes
 from pslrec.inference import TrainedModel
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_ids
+from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_both_ids
 
 OPSET = 17
 IR_VERSION = 8  # which runtimes from 2022 on read
@@ -20,7 +21,7 @@ def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict
     Nothing is left out by itself: `hidden` says what a user has seen.
     """
     try:
-        from onnx import TensorProto, checker, helper, numpy_helper, save
+        from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise MissingExtraError("onnx", "onnx") from None
     k = min(options.k, model.n_items)
@@ -52,6 +53,6 @@ def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="pslrec")
     made.ir_version = IR_VERSION
     checker.check_model(made)
-    save(made, str(path / "model.onnx"))
-    write_ids(model, path)
+    write_bytes(path / "model.onnx", made.SerializeToString(), error=ConfigError)
+    write_both_ids(model, path)
     return {"files": ["model.onnx", "users.parquet", "items.parquet"], "k": k}

@@ -5,32 +5,35 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from safetensors.torch import save_file
 
+from pslrec.errors import ConfigError
+from pslrec.files import whole_file
+from pslrec.files.tensors import write_tensors
 from pslrec.inference import TrainedModel
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_ids
+from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_both_ids
 
 
 @EXPORTS.register("safetensors")
 def export_safetensors(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """`vectors.safetensors` with the tables `users` and `items`, and their ids in Parquet files."""
     tensors = {"users": model.user_vectors.contiguous(), "items": model.item_vectors.contiguous()}
-    save_file(tensors, path / "vectors.safetensors")
-    write_ids(model, path)
+    write_tensors(path / "vectors.safetensors", tensors, {}, error=ConfigError)
+    write_both_ids(model, path)
     return {"files": ["vectors.safetensors", "users.parquet", "items.parquet"]}
 
 
 @EXPORTS.register("npz")
 def export_npz(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """`model.npz` with `user_ids`, `item_ids`, `user_vectors` and `item_vectors`; no array in it is pickled."""
-    np.savez(
-        path / "model.npz",
-        allow_pickle=False,
-        user_ids=_plain(model.users.series),
-        item_ids=_plain(model.items.series),
-        user_vectors=model.user_vectors.numpy(),
-        item_vectors=model.item_vectors.numpy(),
-    )
+    with whole_file(path / "model.npz", error=ConfigError) as file:
+        np.savez(
+            file,
+            allow_pickle=False,
+            user_ids=_plain(model.users.series),
+            item_ids=_plain(model.items.series),
+            user_vectors=model.user_vectors.numpy(),
+            item_vectors=model.item_vectors.numpy(),
+        )
     return {"files": ["model.npz"]}
 
 
@@ -45,5 +48,6 @@ def export_parquet(model: TrainedModel, path: Path, _options: ExportOptions) -> 
         column = pl.Series("vector", vectors.numpy(), dtype=pl.Array(pl.Float32, model.dimension))
         # A list is read everywhere, an array of fixed size not yet.
         frame = pl.DataFrame({"id": vocabulary.series, "vector": column.arr.to_list()})
-        frame.write_parquet(path / f"{vocabulary.kind}s.parquet")
+        with whole_file(path / f"{vocabulary.kind}s.parquet", error=ConfigError) as file:
+            frame.write_parquet(file)
     return {"files": ["users.parquet", "items.parquet"]}

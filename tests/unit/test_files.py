@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pslrec.artifacts import files
-from pslrec.artifacts.files import ArtifactError, append_line, read_tensors, read_text, write_tensors, write_text
+from pslrec.files import FileError, append_line, read_text, write_text
+from pslrec.files.places import is_temporary
+from pslrec.files.tensors import read_tensors, write_tensors
 
 
 def test_what_is_written_comes_back(tmp_path: Path) -> None:
@@ -52,10 +53,13 @@ def test_writing_tensors_makes_no_other_temporary_file(tmp_path: Path, monkeypat
     seen: list[set[str]] = []
     sync = os.fsync
     monkeypatch.setattr(
-        files.os, "fsync", lambda handle: seen.append({path.name for path in tmp_path.iterdir()}) or sync(handle)
+        os, "fsync", lambda handle: seen.append({path.name for path in tmp_path.iterdir()}) or sync(handle)
     )
     write_tensors(tmp_path / "x", {"a": torch.zeros(3)}, {})
-    assert seen == [{".x.new"}, {"x"}]
+    (temporary,), after = seen
+    assert is_temporary(temporary)
+    assert temporary.endswith("-x")
+    assert after == {"x"}
 
 
 @pytest.mark.parametrize("kind", ["text", "tensors"])
@@ -78,10 +82,10 @@ def test_a_failure_on_the_way_leaves_the_old_file_whole_and_nothing_beside_it(
         raise OSError(28, "No space left on device")
 
     if stage == "fsync":
-        monkeypatch.setattr(files.os, "fsync", fail)
+        monkeypatch.setattr(os, "fsync", fail)
     else:
         monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(ArtifactError, match="can not be written: No space left on device"):
+    with pytest.raises(FileError, match="cannot be written: no space left on device"):
         write(2)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -96,7 +100,7 @@ def test_the_name_is_never_seen_with_half_the_content(tmp_path: Path, monkeypatc
         seen.append(path.exists())
         sync(handle)
 
-    monkeypatch.setattr(files.os, "fsync", spy)
+    monkeypatch.setattr(os, "fsync", spy)
     write_text(path, "whole")
     # The content is synced before the name is there, the directory after.
     assert seen == [False, True]
@@ -118,19 +122,19 @@ def test_files_are_as_open_as_the_person_wants_them(tmp_path: Path, mask: int) -
 def test_files_that_are_no_tensors_are_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"x\.safetensors is not a file that can be read"):
+    with pytest.raises(FileError, match=r"x\.safetensors is not a file of tensors that can be read"):
         read_tensors(path)
 
 
 def test_a_pickle_is_refused_and_not_executed(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     torch.save({"x": torch.zeros(1)}, path)
-    with pytest.raises(ArtifactError, match="is not a file that can be read"):
+    with pytest.raises(FileError, match="is not a file of tensors that can be read"):
         read_tensors(path)
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="gone can not be read: No such file"):
+    with pytest.raises(FileError, match="gone cannot be read: no such file"):
         read_text(tmp_path / "gone")
-    with pytest.raises(ArtifactError, match="gone can not be written: No such file"):
+    with pytest.raises(FileError, match="gone cannot be written: no such file"):
         write_text(tmp_path / "directory" / "gone", "")
