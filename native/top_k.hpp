@@ -117,6 +117,8 @@ inline bool select_rows(const Array<const float, 2>& scores, const Array<float, 
     const auto n_rows = static_cast<std::int64_t>(scores.shape(0));
     const auto n_columns = static_cast<std::int64_t>(scores.shape(1));
     const auto k = static_cast<std::int64_t>(values.shape(1));
+    // Nothing to choose, or nothing to choose from; a selection needs at least one group of columns.
+    if (k == 0 || n_columns == 0) return true;
     const float* from = scores.data();
     float* values_to = values.data();
     std::int64_t* columns_to = columns.data();

@@ -332,13 +332,13 @@ def test_interrupt_stops_at_once_without_traceback_and_leaves_nothing(tmp_path):
     script = tmp_path / "script.py"
     # The program is stopped for certain while it writes: the write waits for the signal.
     script.write_text(
-        "import pathlib, signal, time\n"
+        "import signal, time\n"
         "import polars as pl\n"
         # A shell starts what it runs in the background with the signal ignored, and so would be this program.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pslrec.cli import main\n"
-        "def slow(frame, path, **options):\n"
-        "    pathlib.Path(path).write_text('half')\n"
+        "def slow(frame, file, **options):\n"
+        "    file.write(b'half')\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"
         "pl.DataFrame.write_csv = slow\n"

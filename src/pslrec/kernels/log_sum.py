@@ -36,6 +36,8 @@ def sampled_log_sum(
         exponent: 1 / temperature.
         scale: factor of the scores.
     """
+    if candidates.ndim != 2 or not candidates.shape[1]:
+        raise ValueError(f"`candidates` must have the positives in column 0, got shape {tuple(candidates.shape)}")
     if not takes(users, surrogate):
         scores = sampled_scores_plainly(users, items, candidates, scale)
         return log_sum_plainly(scores, surrogate=surrogate, exponent=exponent)

@@ -31,6 +31,11 @@ def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
             f"`scores` must have two dimensions and `k` be at least 1, got shape {tuple(scores.shape)} and {k}"
         )
     k = min(k, scores.shape[1])
+    if not k:
+        # No columns: every list is empty.
+        return scores.new_empty((len(scores), 0)), torch.empty(
+            (len(scores), 0), dtype=torch.int64, device=scores.device
+        )
     if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
         values, columns = top_k_plainly(scores, k)
         are_numbers = not bool(scores.isnan().any())
