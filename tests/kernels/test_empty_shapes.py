@@ -13,7 +13,9 @@ from pslrec.kernels.top_k import top_k
 CALLS = {
     "top_k": "top_k(torch.randn(n, m), max(k, 1))",
     "top_k of doubles": "top_k(torch.randn(n, m, dtype=torch.float64), max(k, 1))",
-    "native top_k": "native and native.top_k(torch.randn(n, m).numpy(), torch.empty(n, min(k, m)).numpy(), columns(n, min(k, m)))",
+    "native top_k": (
+        "native and native.top_k(torch.randn(n, m).numpy(), torch.empty(n, min(k, m)).numpy(), columns(n, min(k, m)))"
+    ),
     "sampled_scores": "sampled_scores(randn(n, d), randn(m, d), candidates(n, m, k)).sum().backward()",
     "sampled_log_sum": (
         "sampled_log_sum(randn(n, d), randn(m, d), candidates(n, m, k), surrogate='relu', exponent=2.0, scale=0.5)"

@@ -117,11 +117,9 @@ def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(
 
 
 def test_full_disk_is_explained(tmp_path):
-    with pytest.raises(
-        DataError, match=r"a\.csv cannot be written: no space left on device; make room or choose another place"
-    ):  # noqa: SIM117
-        with whole_file(tmp_path / "a.csv", error=DataError):
-            raise OSError(28, "No space left on device")
+    message = r"a\.csv cannot be written: no space left on device; make room or choose another place"
+    with pytest.raises(DataError, match=message), whole_file(tmp_path / "a.csv", error=DataError):
+        raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.json", "a.csv.gz"])
