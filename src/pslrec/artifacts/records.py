@@ -49,7 +49,9 @@ def check_format(path: Path) -> None:
     local_path(path, error=ArtifactError)
     check_version(path)
     if (path / "metrics.json").exists():
-        read_metrics(path)
+        metrics = read_metrics(path)
+        if "best_epoch" not in metrics:
+            raise ArtifactError(f"{path / 'metrics.json'} must hold `best_epoch`; evaluate the run again with --resume")
 
 
 def read_metrics(path: Path, name: str = "metrics.json") -> dict[str, Any]:

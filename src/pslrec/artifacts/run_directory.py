@@ -204,6 +204,6 @@ def _are_equal(one: Tensor, other: Tensor) -> bool:
 def _epoch_of(line: str) -> int:
     try:
         return int(json.loads(line)["epoch"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # A line cut short by a sudden end; its epoch is trained again.
         return 2**62

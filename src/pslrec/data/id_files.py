@@ -41,7 +41,10 @@ def read_ids(
         expected = found if n_rows is None else n_rows
         if columns != ["id"] or found != expected:
             raise error(f"{path} must hold one column `id` with {expected} ids, got {columns} with {found}")
-        return Vocabulary(pl.read_parquet(path, glob=False)["id"], kind=kind)
+        ids = pl.read_parquet(path, glob=False)["id"]
+        if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Null):
+            raise error(f"{path}: ids must be whole numbers or text, got {ids.dtype}")
+        return Vocabulary(ids, kind=kind)
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as failure:
         if isinstance(failure, error):
             raise

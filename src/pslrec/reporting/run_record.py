@@ -119,7 +119,7 @@ def _epochs(path: Path) -> list[Epoch]:
                 _number(record.get("seconds")),
                 None if validation is None else _number(validation),
             )
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue  # a line cut short by a sudden end
         found[epoch.number] = epoch
     return [found[number] for number in sorted(found)]

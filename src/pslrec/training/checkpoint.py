@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
+from pslrec.errors import PslrecError
 from pslrec.training.lookup_adam import LookupAdam
+
+
+class CheckpointError(PslrecError):
+    """A checkpoint is not one of the run that is to be resumed."""
 
 
 @dataclass
@@ -67,8 +72,16 @@ class Progress:
 
     @classmethod
     def from_json(cls, text: str) -> "Progress":
-        """The inverse of `to_json`."""
-        return cls(**json.loads(text))
+        """The inverse of `to_json`; raises `ValueError` or `TypeError` where the text is something else."""
+        progress = cls(**json.loads(text))
+        kinds: dict[object, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,)}
+        for each in fields(progress):
+            value = getattr(progress, each.name)
+            # True is a whole number, too, in Python.
+            is_of_kind = isinstance(value, kinds[each.type]) and isinstance(value, bool) == (each.type is bool)
+            if not is_of_kind or (each.type is int and not 0 <= value < 2**53):
+                raise ValueError(f"`{each.name}` is {value!r}")
+        return progress
 
 
 @dataclass(frozen=True)
@@ -97,13 +110,19 @@ def capture(
 def restore(
     checkpoint: Checkpoint, modules: Mapping[str, nn.Module], optimizers: Mapping[str, Adam | LookupAdam]
 ) -> Progress:
-    """Put a captured state back into modules and optimisers of the same run."""
+    """Put a captured state back into modules and optimisers of the same run; raises if it is the state of another one."""
+    _check_fits(checkpoint, modules, optimizers)
     for name, module in modules.items():
         module.load_state_dict(_below(f"{name}/", checkpoint.tensors))
     for name, optimizer in optimizers.items():
         state = _below(f"optimizer/{name}/", checkpoint.tensors)
         if isinstance(optimizer, LookupAdam):
-            optimizer.load_named_state(state)
+            try:
+                optimizer.load_named_state(state)
+            except ValueError as error:
+                raise CheckpointError(
+                    f"the checkpoint is not one of this run: {error}; remove it to train from the beginning"
+                ) from error
             continue
         for number, parameter in enumerate(_parameters(optimizer)):
             # A copy: the optimiser goes on writing into it.
@@ -130,3 +149,36 @@ def _state_of(optimizer: Adam | LookupAdam) -> dict[str, Tensor]:
 def _parameters(optimizer: Adam) -> list[torch.nn.Parameter]:
     groups: list[dict[str, Any]] = optimizer.param_groups
     return [parameter for group in groups for parameter in group["params"]]
+
+
+def _check_fits(
+    checkpoint: Checkpoint, modules: Mapping[str, nn.Module], optimizers: Mapping[str, Adam | LookupAdam]
+) -> None:
+    expected = capture(modules, optimizers, checkpoint.progress).tensors
+    for name, optimizer in optimizers.items():
+        if isinstance(optimizer, Adam):
+            # Of Adam there is no state before the first step.
+            expected |= _adam_state(f"optimizer/{name}/", optimizer, checkpoint.tensors)
+    for name in sorted({*expected, *checkpoint.tensors}):
+        wanted, found = (_described(tensors.get(name)) for tensors in (expected, checkpoint.tensors))
+        if wanted != found:
+            raise CheckpointError(
+                f"the checkpoint is not one of this run: `{name}` must be {wanted}, got {found}; "
+                "remove the checkpoint to train from the beginning"
+            )
+
+
+def _adam_state(prefix: str, optimizer: Adam, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    expected: dict[str, Tensor] = {}
+    for number, parameter in enumerate(_parameters(optimizer)):
+        place = f"{prefix}{number}/"
+        if any(name.startswith(place) for name in found):
+            moments = {"exp_avg": parameter, "exp_avg_sq": parameter, "step": torch.tensor(0.0)}
+            expected |= {f"{place}{key}": value.detach() for key, value in moments.items()}
+    return expected
+
+
+def _described(tensor: Tensor | None) -> str:
+    if tensor is None:
+        return "absent"
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"

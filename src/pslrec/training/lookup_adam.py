@@ -77,6 +77,11 @@ class LookupAdam:
 
     def load_named_state(self, state: dict[str, Tensor]) -> None:
         """The inverse of `named_state`; the tables must have been put back before."""
+        # A step moves all items; a row that is too far behind would be brought up to date for ever.
+        step, of_items, of_users = int(state["step"]), state["items/last_steps"], state["users/last_steps"]
+        are_right = bool((of_items == step).all()) and bool(((of_users >= 0) & (of_users <= step)).all())
+        if not are_right:
+            raise ValueError(f"its rows must be at step {step} or behind it")
         self._step = int(state["step"])
         self._directions = None
         for name, table in (("users", self._users), ("items", self._items)):

@@ -13,7 +13,7 @@ from pslrec.losses import DivergenceError, Loss
 from pslrec.losses.base import Phase
 from pslrec.sampling import PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
-from pslrec.training.checkpoint import Progress
+from pslrec.training.checkpoint import CheckpointError, Progress
 from pslrec.training.estimate import Pace, memory_estimate
 from pslrec.training.events import (
     BatchFinished,
@@ -72,6 +72,7 @@ class Trainer:
             pause: told after each epoch how many there were; if true, the state is saved and training ends for now.
         """
         progress = self._keeper.begin()
+        self._check_place(progress)
         self._emit(TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch))
         with self._stop:
             while not progress.is_finished:
@@ -83,6 +84,15 @@ class Trainer:
             # Asked for after the last step; whoever trains several models must hear of it.
             raise TrainingInterrupted(f"stopped after epoch {progress.epoch}; all of it is saved")
         return progress
+
+    def _check_place(self, progress: Progress) -> None:
+        """Raise if the checkpoint is of a place that this run never comes to, for it would never come to its end either."""
+        is_beyond = progress.epoch >= self.options.epochs and not progress.is_finished
+        if is_beyond or progress.epoch > self.options.epochs or progress.batch > len(self.batches):
+            raise CheckpointError(
+                f"the checkpoint is of epoch {progress.epoch + 1}, batch {progress.batch}, and this run has "
+                f"{self.options.epochs} epochs of {len(self.batches)} batches; remove it to train from the beginning"
+            )
 
     def _run_epoch(self, progress: Progress) -> None:
         phases = self.loss.epoch_phases(progress.epoch)
