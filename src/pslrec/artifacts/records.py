@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pslrec.evaluation import Evaluated
 from pslrec.files import FileError, check_regular, explained, local_path, read_json, read_text
 from pslrec.files.reading import LARGEST_LOG
 
@@ -30,10 +32,24 @@ def _are_metrics(value: object) -> bool:
     return all(_METRIC_NAME.fullmatch(name) and _is_number(number) for name, number in value.items())
 
 
+def _are_evaluated(value: object) -> bool:
+    """Whether these are users and pairs of each part, see `pslrec.evaluation.Evaluated`."""
+    names = {field.name for field in fields(Evaluated)}
+    if not isinstance(value, Mapping):
+        return False
+    for counts in value.values():
+        if not isinstance(counts, Mapping) or set(counts) != names:
+            return False
+        if not all(_is_count(count) for count in counts.values()):
+            return False
+    return True
+
+
 # Only what other code relies on; a newer version may add to it.
 _METRICS_HOLD: dict[str, Callable[[object], bool]] = {
     "test": _are_metrics,
     "validation": _are_metrics,
+    "evaluated": _are_evaluated,
     "protocol": lambda value: isinstance(value, str),
     "best_epoch": _is_count,
     "trained_epochs": _is_count,
