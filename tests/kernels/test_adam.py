@@ -74,6 +74,55 @@ def test_all_rows_are_updated_and_their_directions_written() -> None:
     torch.testing.assert_close(out, functional.normalize(table.table, dim=1))
 
 
+LENGTHS = (1e-15, 1e-10, 1e-6, 1e-3, 0.1, 0.5, 0.999, 1.0, 3.0, 1e3, 1e10)
+
+
+def rows_of_lengths(columns: int) -> Tensor:
+    directions = functional.normalize(
+        torch.randn(len(LENGTHS), columns, generator=torch.Generator().manual_seed(4)), dim=1
+    )
+    return directions * torch.tensor(LENGTHS).unsqueeze(1)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8, 33, 64])
+def test_rows_of_any_length_are_divided_by_it(columns: int) -> None:
+    """Rows are shorter than 1 where training begins; only one of hardly any length is left short."""
+    start = rows_of_lengths(columns)
+    table, rule = AdamTable(start.clone(), is_normalized=True), AdamRule(0.1)
+    found = table.fetch(torch.arange(len(start)), rule, 0)
+    torch.testing.assert_close(found, functional.normalize(start, dim=1), rtol=1e-5, atol=1e-7)
+    lengths = found.norm(dim=1)
+    torch.testing.assert_close(lengths[1:], torch.ones(len(LENGTHS) - 1), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("columns", [3, 8, 33])
+def test_a_gradient_reaches_rows_of_any_length_as_through_torch(columns: int) -> None:
+    # Rows of nearly no length have gradients beyond any bound; Adam shows their signs, which are compared below.
+    start = rows_of_lengths(columns)[3:-1]
+    weights = torch.randn(start.shape, generator=torch.Generator().manual_seed(5))
+    exact = start.double().requires_grad_()
+    optimizer = Adam([exact], lr=1e-4)
+    (functional.normalize(exact, dim=1) * weights).sum().backward()
+    optimizer.step()
+    table = AdamTable(start.clone(), is_normalized=True)
+    table.fetch(torch.arange(len(start)), AdamRule(1e-4), 0)
+    table.update(torch.arange(len(start)), weights.clone(), AdamRule(1e-4), 1)
+    torch.testing.assert_close(table.table.double(), exact.detach(), rtol=1e-5, atol=1e-6)
+    # The first mean is a tenth of the gradient, so it tells the scale that a first step hides.
+    state = optimizer.state[exact]
+    torch.testing.assert_close(table.first_moments.double(), state["exp_avg"], rtol=1e-3, atol=1e-6)
+
+
+def test_a_gradient_reaches_a_row_of_zeros_as_through_torch() -> None:
+    gradient = torch.tensor([[1.0, -2.0, 0.5]])
+    exact = torch.zeros(1, 3, dtype=torch.float64, requires_grad=True)
+    (functional.normalize(exact, dim=1) * gradient).sum().backward()
+    assert exact.grad is not None
+    table = AdamTable(torch.zeros(1, 3), is_normalized=True)
+    table.update(torch.tensor([0]), gradient.clone(), AdamRule(1e-4), 1)
+    torch.testing.assert_close(table.first_moments.double(), 0.1 * exact.grad, rtol=1e-5, atol=0)
+
+
 def test_row_of_zeros_stays_finite() -> None:
     table, rule, rows = AdamTable(torch.zeros(1, 5), is_normalized=True), AdamRule(0.1), torch.tensor([0])
     assert torch.equal(table.fetch(rows, rule, 0), torch.zeros(1, 5))

@@ -54,6 +54,36 @@ def test_positives_are_negatives_only_where_asked_for(train):
         assert (block.weights()[owners, items] == expected).all()
 
 
+@pytest.mark.parametrize("include", [False, True])
+def test_negatives_are_all_items_or_those_without_the_positives_for_every_user(train, include):
+    """One block of all users: a single positive that was left out by mistake would lie with one user alone."""
+    (block,) = UserBlocks(train, batch_pairs=len(train), include_positives=include).epoch(0)
+    assert len(block.users) == np.count_nonzero(train.user_counts())
+    expected = torch.ones(len(block.users), train.n_items)
+    if not include:
+        row_of = {user: row for row, user in enumerate(block.users.tolist())}
+        for user, item in zip(train.users.tolist(), train.items.tolist(), strict=True):
+            expected[row_of[user], item] = 0.0
+    assert torch.equal(block.weights(), expected)
+
+
+def test_a_user_with_all_items_but_one_keeps_its_positives_as_negatives():
+    log = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
+    (block,) = UserBlocks(log, include_positives=True).epoch(0)
+    assert torch.equal(block.weights(), torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("batch_pairs", [1, 30, 100, 10**6])
+@pytest.mark.parametrize("n_shared", [None, 10, 90])
+def test_candidates_are_the_scores_of_an_average_block(train, batch_pairs, n_shared):
+    blocks = UserBlocks(train, batch_pairs=batch_pairs, n_shared=n_shared)
+    n_users = np.count_nonzero(train.user_counts())
+    users_per_block = -(-n_users // len(blocks))
+    is_part = n_shared is not None and n_shared < train.n_items
+    columns = min(train.n_items, n_shared + batch_pairs) if is_part else train.n_items
+    assert blocks.n_candidates == users_per_block * columns
+
+
 def test_a_user_with_every_item_is_refused():
     log = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
     with pytest.raises(ConfigError, match="`ann` has interacted with every item"):

@@ -51,6 +51,15 @@ def test_the_last_batch_holds_what_is_left() -> None:
     assert batches.n_pairs == 130
 
 
+@pytest.mark.parametrize("n_negatives", [1, 2, 7])
+@pytest.mark.parametrize("batch_pairs", [1, 64, 129, 130, 131, 1000])
+def test_candidates_are_the_scores_of_the_largest_batch(batch_pairs: int, n_negatives: int) -> None:
+    batches = PairBatches(random_log(n_pairs=130), n_negatives=n_negatives, batch_pairs=batch_pairs)
+    sizes = [batch.candidates.numel() for batch in batches.epoch(0)]
+    assert batches.n_candidates == max(sizes)
+    assert sum(sizes) == 130 * (1 + n_negatives)
+
+
 def test_negatives_are_uniform_over_the_items_a_user_does_not_have() -> None:
     train = of_lists([[0, 3, 4, 11], [19]], n_items=20)
     batches = PairBatches(train, n_negatives=4000, seed=3)

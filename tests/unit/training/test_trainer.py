@@ -4,7 +4,10 @@ import math
 import os
 import signal
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.training import Progress, TrainingDivergedError, TrainingInterrupted, TrainingOptions
+from pslrec.training import trainer as trainer_module
 from pslrec.training.events import BatchFinished, CheckpointSaved, EpochFinished, EstimateMade, TrainingStarted
 from pslrec.training.options import SCHEDULES
 
@@ -316,6 +320,63 @@ def test_drawing_negatives_counts_as_time_of_the_epoch(build_run, monkeypatch: p
     run.trainer.fit()
     (epoch,) = [event for event in run.events if isinstance(event, EpochFinished)]
     assert epoch.seconds >= 0.02 * len(run.trainer.batches)
+
+
+def test_the_time_of_an_epoch_is_that_of_its_steps_and_of_settling_after_them(
+    build_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that only steps and settling move, and that does not start at 0."""
+    now = [1000.0]
+
+    def taking(seconds: float, work: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any) -> Any:
+            now[0] += seconds
+            return work(*arguments)
+
+        return watched
+
+    run = build_run(epochs=3, validate=taking(64.0, lambda: 0.5), validate_every=1)
+    step = run.trainer._model_step
+    monkeypatch.setattr(trainer_module.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(step, "loss_of", taking(0.5, step.loss_of))
+    monkeypatch.setattr(step, "settle", taking(8.0, step.settle))
+    progress = run.trainer.fit()
+    seconds = [event.seconds for event in run.events if isinstance(event, EpochFinished)]
+    expected = 0.5 * len(run.trainer.batches) + 8.0
+    assert seconds == [expected] * 3
+    assert progress.total_seconds == 3 * expected
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_its_own_steps(build_run) -> None:
+    run = build_run(epochs=3)
+    run.trainer.fit()
+    steps = [event for event in run.events if isinstance(event, BatchFinished)]
+    epochs = [event for event in run.events if isinstance(event, EpochFinished)]
+    assert len(epochs) == 3
+    for event in epochs:
+        losses = [step.loss for step in steps if step.epoch == event.epoch - 1]
+        assert len(losses) == len(run.trainer.batches)
+        assert event.loss == pytest.approx(sum(losses) / len(losses), rel=1e-12)
+
+
+@given(
+    losses=st.lists(st.floats(-10, 10), min_size=1, max_size=6),
+    seconds=st.floats(0, 100),
+    n_phases=st.integers(1, 3),
+    is_warm=st.booleans(),
+)
+def test_an_epoch_begins_with_nothing_of_the_one_before(
+    losses: list[float], seconds: float, n_phases: int, is_warm: bool
+) -> None:
+    progress = Progress(best_epoch=1, best_value=0.5, looks_since_best=2) if is_warm else Progress()
+    fresh = replace(progress)
+    for _ in range(n_phases):
+        for loss in losses:
+            progress.count_step(loss)
+        progress.next_phase()
+    progress.seconds = seconds
+    progress.next_epoch()
+    assert progress == replace(fresh, epoch=1, total_seconds=seconds)
 
 
 @pytest.mark.parametrize(
