@@ -157,7 +157,10 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
         (["--backbone", "lightgc"], "unknown backbone `lightgc`; did you mean `lightgcn`? Available: lightgcn, mf,"),
         (["--protocol", "papr"], "`evaluation.protocol` should be 'strict' or 'paper', got 'papr'"),
         (["--set", "training.epoch=3"], "unknown setting `training.epoch`; did you mean `training.epochs`?"),
-        (["--set", "training.epochs=many"], "`training.epochs` should be a number above 0, or 'auto', got 'many'"),
+        (
+            ["--set", "training.epochs=many"],
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 'many'",
+        ),
         (["--set", "training.epochs"], "`--set training.epochs` is not SECTION.KEY=VALUE"),
         (["--set", "=3"], "`--set =3` is not SECTION.KEY=VALUE"),
         (["--set", "loss=sl"], "`loss` is a section"),

@@ -69,7 +69,7 @@ class Backbone(nn.Module, ABC):
         self, train: Interactions, *, dimension: int = 64, initialization: str | None = None, seed: int = 0
     ) -> None:
         super().__init__()
-        self.dimension = whole_number("dimension", dimension, at_least=1)
+        self.dimension = whole_number("dimension", dimension, at_least=1, limit=MOST_DIMENSIONS)
         self.initialization = initialization
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialization"))
         users, items = initial_tables(
@@ -131,8 +131,14 @@ def register_backbone(name: str) -> Callable[[AnyBackbone], AnyBackbone]:
     return decorate
 
 
-def whole_number(name: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
-    """The value, if it is a whole number in the range."""
+# More than anybody trains, and little enough to be told from a slip of the finger before the memory is full.
+MOST_DIMENSIONS, MOST_LAYERS = 2**16, 64
+# Beyond these, what is divided or multiplied by a setting is no number of single precision any more.
+SMALLEST, LARGEST = 1e-12, 1e12
+
+
+def whole_number(name: str, value: int, *, at_least: int, at_most: int | None = None, limit: int | None = None) -> int:
+    """The value, if it is a whole number in the range; `limit` is an end that nobody should come near."""
     if (
         not isinstance(value, int)
         or isinstance(value, bool)
@@ -141,6 +147,8 @@ def whole_number(name: str, value: int, *, at_least: int, at_most: int | None = 
     ):
         allowed = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
         raise ConfigError(f"`{name}` must be a whole number {allowed}, got {value!r}")
+    if limit is not None and value > limit:
+        raise ConfigError(f"`{name}` must be a whole number at most {limit}, got {value!r}")
     return value
 
 
@@ -150,4 +158,6 @@ def finite_number(name: str, value: float, *, above: float | None = None) -> flo
     if not is_allowed or value == float("inf"):
         allowed = "at least 0" if above is None else f"greater than {above:g}"
         raise ConfigError(f"`{name}` must be a finite number {allowed}, got {value!r}")
+    if value > LARGEST or (above is not None and value < SMALLEST):
+        raise ConfigError(f"`{name}` must be from {SMALLEST:g} to {LARGEST:g}, got {value!r}")
     return value

@@ -5,7 +5,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pslrec.backbones.base import Backbone, NewUsers, Representations, SearchSpace, register_backbone, whole_number
+from pslrec.backbones.base import (
+    MOST_LAYERS,
+    Backbone,
+    NewUsers,
+    Representations,
+    SearchSpace,
+    register_backbone,
+    whole_number,
+)
 from pslrec.backbones.graph import Graph
 from pslrec.data.interactions import Interactions
 
@@ -19,7 +27,7 @@ class LightGCN(Backbone):
         dimension: columns of the tables.
         initialization: how the tables start; `None` is `normal`.
         seed: of the tables' first values.
-        layers: L: how far a representation looks. Time per step grows with it; the paper uses 2.
+        layers: L, up to 64: how far a representation looks. Time per step grows with it; the paper uses 2.
 
     >>> backbone = LightGCN(Interactions.from_ids(["ann", "bob"], ["tea", "tea"]), dimension=8, layers=1)
     >>> backbone().users.shape
@@ -39,7 +47,7 @@ class LightGCN(Backbone):
         layers: int = 2,
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
-        self.layers = whole_number("layers", layers, at_least=1)
+        self.layers = whole_number("layers", layers, at_least=1, limit=MOST_LAYERS)
         self.graph = Graph(train)
 
     def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pslrec.backbones.base import (
+    MOST_LAYERS,
     Backbone,
     NewUsers,
     Representations,
@@ -34,7 +35,7 @@ class XSimGCL(Backbone):
         dimension: columns of the tables.
         initialization: how the tables start; `None` is `xavier-uniform`.
         seed: of the tables' first values.
-        layers: L: how far a representation looks.
+        layers: L, up to 64: how far a representation looks.
         noise: length of the perturbation of a row at each layer, in training only; 0 switches it off.
         contrast_layer: which layer, from 1 to L, is compared with the mean.
         contrast_temperature: of the InfoNCE; lower makes near neighbours in the batch count more.
@@ -62,7 +63,7 @@ class XSimGCL(Backbone):
         unique_contrast: bool = False,
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
-        self.layers = whole_number("layers", layers, at_least=1)
+        self.layers = whole_number("layers", layers, at_least=1, limit=MOST_LAYERS)
         self.noise = finite_number("noise", noise)
         self.contrast_layer = whole_number("contrast_layer", contrast_layer, at_least=1, at_most=layers)
         self.contrast_temperature = finite_number("contrast_temperature", contrast_temperature, above=0)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from pslrec.training import TrainingOptions
@@ -22,6 +22,16 @@ SHARED_BEYOND = 8192
 FEWEST_EPOCHS, MOST_EPOCHS, AUTO_STEPS = 10, 100, 1600
 
 
+# Ends that nobody comes near: a number beyond them is a slip of the finger, and would be found out by a full memory, by a run
+# that never ends, or by a library that has no such numbers.
+MOST = 2**31 - 1
+MOST_RUN_EPOCHS = 1_000_000
+LARGEST_RATE = 1e6
+LARGEST_RATING = 1e30
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+ListLength = Annotated[int, Field(gt=0, le=MOST)]
+
+
 class Section(BaseModel):
     """A section that knows its settings and refuses others; a number in quotes, or true for 1, is a mistake."""
 
@@ -36,13 +46,15 @@ class DataSection(Section):
     source: str = Field("debian", description="a file, directory, zip, or the name of a data set")
     split: str = Field("iid", description="how to divide interactions that do not come split")
     train_fraction: float | None = Field(None, gt=0, lt=1, description="share of the training part, 0.8 if not given")
-    split_seed: int = Field(0, description="seed of the split; 0 gives the published ones")
+    split_seed: Seed = Field(0, description="seed of the split; 0 gives the published ones")
     validation: Literal["paper", "fraction", "none"] | None = Field(
         None, description="how validation is carved out of training; by protocol and split if not given"
     )
-    validation_seed: int = Field(2024, description="seed of the validation part")
-    minimum_rating: float | None = Field(None, description="remove interactions rated lower")
-    k_core: int = Field(0, ge=0, description="interactions that every user and item must have")
+    validation_seed: Seed = Field(2024, description="seed of the validation part")
+    minimum_rating: float | None = Field(
+        None, ge=-LARGEST_RATING, le=LARGEST_RATING, description="remove interactions rated lower"
+    )
+    k_core: int = Field(0, ge=0, le=MOST, description="interactions that every user and item must have")
     repair: bool = Field(False, description="drop test pairs that are in training, or never trained on")
 
     @property
@@ -86,16 +98,20 @@ class NoiseSection(Section):
     keep_positives: bool = Field(False, description="whether they stay positives as well")
     before_validation: bool = Field(False, description="declare them before the validation part is carved out")
     hide_at_test: bool = Field(False, description="whether they are hidden from the ranked lists")
-    seed: int = Field(0, description="of the draw")
+    seed: Seed = Field(0, description="of the draw")
+
+
+MOST_NEGATIVES = 1_000_000
 
 
 def _checked_negatives(value: object) -> object:
-    is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    is_name = isinstance(value, str) and re.fullmatch(r"auto|catalog|shared:[1-9][0-9]*", value)
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_NEGATIVES
+    is_name = isinstance(value, str) and re.fullmatch(r"auto|catalog|shared:[1-9][0-9]{0,8}", value)
     if value is None or is_number or is_name:
         return value
     raise PydanticCustomError(
-        "negatives", "Input should be a number above 0, 'auto', 'catalog', or 'shared:N' with a number N such as 8192"
+        "negatives",
+        "Input should be a number from 1 to 1,000,000, 'auto', 'catalog', or 'shared:N' with a number N such as 8192",
     )
 
 
@@ -107,7 +123,9 @@ class SamplingSection(Section):
         description='per positive, "catalog" for all there are, "shared:8192" for so many per block of users, or "auto" '
         "for the catalogue if it has at most 100,000 items; if not given, auto, or in the paper's protocol the loss's number",
     )
-    batch_pairs: int = Field(1024, ge=1, description="positive pairs of a step, about so many with the catalogue")
+    batch_pairs: int = Field(
+        1024, ge=1, le=MOST, description="positive pairs of a step, about so many with the catalogue"
+    )
     replacement: bool = Field(True, description="whether an item may be drawn twice for a positive")
     include_positives: bool = Field(False, description="with the catalogue: a user's positives are negatives as well")
     noise: NoiseSection = NoiseSection()
@@ -125,26 +143,31 @@ class SamplingSection(Section):
 
 
 def _checked_epochs(value: object) -> object:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_RUN_EPOCHS
+    if is_number or value == "auto":
         return value
-    raise PydanticCustomError("epochs", "Input should be a number above 0, or 'auto'")
+    raise PydanticCustomError("epochs", "Input should be a number from 1 to 1,000,000, or 'auto'")
 
 
 class TrainingSection(Section):
     """The loop and its optimiser."""
 
-    learning_rate: float = Field(0.01, gt=0, description="of Adam")
+    learning_rate: float = Field(0.01, gt=0, le=LARGEST_RATE, description="of Adam")
     schedule: Literal["constant", "cosine", "linear"] = Field(
         "constant", description="how the learning rate falls over the epochs"
     )
-    weight_decay: float = Field(0.0, ge=0, description="coupled into the gradient, for every row at every step")
+    weight_decay: float = Field(
+        0.0, ge=0, le=LARGEST_RATE, description="coupled into the gradient, for every row at every step"
+    )
     epochs: Annotated[int | Literal["auto"], BeforeValidator(_checked_epochs)] = Field(
         200, description='passes over the training pairs, or "auto": 10, or up to 100 until there are 1,600 steps'
     )
-    validate_every: int = Field(5, ge=1, description="epochs between two looks at the validation part")
-    patience: int = Field(0, ge=0, description="looks without a better one before stopping early; 0 never stops early")
-    checkpoint_seconds: float = Field(30.0, ge=0, description="time between two checkpoints")
-    seed: int = Field(2024, description="of everything random in training")
+    validate_every: int = Field(5, ge=1, le=MOST, description="epochs between two looks at the validation part")
+    patience: int = Field(
+        0, ge=0, le=MOST, description="looks without a better one before stopping early; 0 never stops early"
+    )
+    checkpoint_seconds: float = Field(30.0, ge=0, le=MOST, description="time between two checkpoints")
+    seed: Seed = Field(2024, description="of everything random in training")
     refit: bool = Field(False, description="train again on training and validation data, for as many epochs as chosen")
     warm_start: str | None = Field(None, description="directory of a finished run whose users and items to start from")
 
@@ -172,8 +195,8 @@ def _as_tuple(value: object) -> object:
 class EvaluationSection(Section):
     """How a model is judged."""
 
-    k: Annotated[tuple[PositiveInt, ...], BeforeValidator(_as_tuple)] = Field(
+    k: Annotated[tuple[ListLength, ...], BeforeValidator(_as_tuple)] = Field(
         (5, 20, 50), min_length=1, description="lengths of the ranked lists"
     )
     protocol: Literal["strict", "paper"] = Field("strict", description="what is hidden, and who counts; see the docs")
-    memory_megabytes: int = Field(256, ge=16, description="what an evaluation may use")
+    memory_megabytes: int = Field(256, ge=16, le=MOST, description="what an evaluation may use")

@@ -19,6 +19,7 @@ from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
 from pslrec.experiment.inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment.judging import judge, judge_refit, validation_of
+from pslrec.experiment.memory import enough_memory
 from pslrec.training import Checkpoint, Progress, Trainer
 from pslrec.training.events import Listener
 
@@ -69,7 +70,7 @@ def run(
     ['best_epoch', 'evaluated', 'protocol']
     """
     config = config.resolved()
-    with ExitStack() as stack:
+    with enough_memory(), ExitStack() as stack:
         directory = None if out is None else stack.enter_context(RunDirectory(out, resume=resume))
         found = begun_data(config, directory, data)
         if config.training.refit:

@@ -12,6 +12,7 @@ from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment.assembly import scored_vectors
 from pslrec.experiment.judging import judge, judge_on_validation
+from pslrec.experiment.memory import enough_memory
 from pslrec.experiment.running import begun_data, build_trainer
 from pslrec.losses import LOSSES
 from pslrec.training import Progress, TrainingDivergedError
@@ -39,7 +40,7 @@ def train_on_validation(
         listeners: are told what happens.
     """
     config = config.resolved()
-    with RunDirectory(out, resume=True) as directory:
+    with enough_memory(), RunDirectory(out, resume=True) as directory:
         known = _known(out)
         if known.get("is_finished"):
             return known

@@ -140,7 +140,7 @@ def append_line(path: Path, text: str, *, error: type[PslrecError] = FileError) 
         rest = memoryview(f"{text}\n".encode())
         try:
             while rest:
-                rest = rest[file.write(rest) :]
+                rest = rest[os.write(file.fileno(), rest) :]
             os.fsync(file.fileno())
         except OSError:
             file.truncate(size)

@@ -236,10 +236,17 @@ def differences(positive_scores: Tensor, negative_scores: Tensor) -> Tensor:
     return negative_scores - positive_scores.unsqueeze(1)
 
 
+# Beyond these, what is divided or multiplied by a setting is no number of single precision any more.
+SMALLEST, LARGEST = 1e-12, 1e12
+LARGEST_COUNT = 2**31 - 1
+
+
 def positive_number(name: str, value: float) -> float:
-    """The value, if it is a finite number above 0."""
+    """The value, if it is a number above 0 that single precision can divide and multiply by."""
     if not 0.0 < value < float("inf"):
         raise ConfigError(f"`{name}` must be positive, got {value}")
+    if not SMALLEST <= value <= LARGEST:
+        raise ConfigError(f"`{name}` must be from {SMALLEST:g} to {LARGEST:g}, got {value}")
     return value
 
 
@@ -247,6 +254,8 @@ def whole_number(name: str, value: int, *, minimum: int = 1) -> int:
     """The value, if it is a whole number of at least the minimum."""
     if value != int(value) or value < minimum:
         raise ConfigError(f"`{name}` must be a whole number of at least {minimum}, got {value}")
+    if value > LARGEST_COUNT:
+        raise ConfigError(f"`{name}` must be a whole number of at most {LARGEST_COUNT}, got {value}")
     return int(value)
 
 

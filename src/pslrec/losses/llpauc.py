@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pslrec.errors import ConfigError
-from pslrec.losses.base import Loss, Phase, Step, one_of, register_loss, search_grid
+from pslrec.losses.base import Loss, Phase, Step, one_of, positive_number, register_loss, search_grid
 from pslrec.losses.catalog import CatalogStep, CatalogView
 
 VARIANTS = ("tables", "original")
@@ -93,6 +93,7 @@ class LLPAUCLoss(Loss):
         for name, share in (("alpha", alpha), ("beta", beta)):
             if not 0.0 < share <= 1.0:
                 raise ConfigError(f"`{name}` must be a share above 0 and at most 1, got {share}")
+            positive_number(name, share)
         self.alpha, self.beta = alpha, beta
         self.variant = one_of("variant", variant, VARIANTS)
         self.scalars = nn.ParameterDict(

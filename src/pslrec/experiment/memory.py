@@ -1,0 +1,26 @@
+"""What is said when a run needs more memory than there is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pslrec.errors import PslrecError
+
+
+class OutOfMemoryError(PslrecError, MemoryError):
+    """A run needs more memory than there is."""
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Turn what libraries say when there is no memory left into one sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as failure:
+        # Torch has no exception of its own for main memory.
+        is_about_memory = isinstance(failure, MemoryError) or "allocate memory" in str(failure)
+        if isinstance(failure, PslrecError) or not is_about_memory:
+            raise
+        raise OutOfMemoryError(
+            "there is not enough memory for this run; choose a smaller `backbone.dimension`, fewer `sampling.negatives` "
+            "or a smaller `sampling.batch_pairs`"
+        ) from failure
