@@ -201,14 +201,15 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make a rename last."""
+    """Make a rename last, where the system can; without it, a sudden end may bring the old file back, which is whole, too."""
     if os.name == "nt":  # where a directory cannot be opened
         return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _target(path: str | Path, error: type[PslrecError]) -> Path:
