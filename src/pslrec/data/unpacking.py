@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from pslrec.data.formats.bytes_of import limited
 from pslrec.errors import DataError
+from pslrec.files import make_directory, whole_file
 
 
 @contextmanager
@@ -70,9 +71,9 @@ def _extract(archive: zipfile.ZipFile, path: Path, directory: Path, is_needed: C
         if member.is_dir() or not is_needed(inside.name):
             continue
         target = directory.joinpath(*inside.parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent, error=DataError)
         # Bytes are counted as they come: the sizes that a zip states of its files need not be true.
-        with archive.open(member) as packed, target.open("wb") as file:
+        with archive.open(member) as packed, whole_file(target, error=DataError) as file:
             for piece in limited(packed, path, already=n_unpacked):
                 file.write(piece)
                 n_unpacked += len(piece)
