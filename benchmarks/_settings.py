@@ -17,6 +17,7 @@ from benchmarks._publish import RESULTS
 from benchmarks._rivals import MOST_EPOCHS, PATIENCE, RIVALS, Train, why_missing
 from benchmarks.machine import describe_machine
 from pslrec.data import Dataset
+from pslrec.files import make_directory, write_text
 
 SETTINGS = RESULTS / "time_to_quality_settings.json"
 
@@ -201,5 +202,5 @@ def _keep(path: Path, name: str, entry: dict[str, Any]) -> None:
         "versions": describe_machine()["versions"],
         "contestants": contestants,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    make_directory(path.parent)
+    write_text(path, json.dumps(content, indent=1) + "\n")
