@@ -1,3 +1,7 @@
+import importlib
+import sys
+from pathlib import Path
+
 import pytest
 
 from pslrec.errors import MissingExtraError, PslrecError, UnknownNameError
@@ -64,3 +68,24 @@ def test_missing_extra_says_what_to_install():
     error = MissingExtraError("faiss", "ann")
     assert str(error) == "this needs `faiss`, which is not installed: run `pip install 'pslrec[ann]'`"
     assert isinstance(error, ImportError)
+
+
+def test_every_module_of_a_package_is_imported(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_parts"
+    package.mkdir()
+    init = "from pslrec.registry import Registry, import_parts\nPARTS = Registry('part')\nimport_parts(__name__, __path__)\n"
+    (package / "__init__.py").write_text(init)
+    (package / "first.py").write_text("from package_of_parts import PARTS\nPARTS.register('first')(1)\n")
+    (package / "second.py").write_text("from package_of_parts import PARTS\nPARTS.register('second')(2)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    parts = importlib.import_module("package_of_parts").PARTS
+    assert parts.names() == ["first", "second"]
+
+
+@pytest.mark.parametrize("package", ["losses", "backbones", "baselines", "data.sources"])
+def test_a_file_in_a_package_of_parts_needs_no_other_file(package):
+    module = importlib.import_module(f"pslrec.{package}")
+    files = {path.stem for path in Path(module.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {f"{module.__name__}.{name}" for name in files} <= set(sys.modules)
+    source = Path(module.__file__).read_text()
+    assert "import_parts(__name__, __path__)" in source

@@ -1,10 +1,14 @@
 """From row numbers to user and item representations, one backbone per file; `BACKBONES` knows them by name."""
 
-from pslrec.backbones.base import BACKBONES, Backbone, NewUsers, Representations
+from pslrec.backbones.base import BACKBONES, Backbone, NewUsers, Representations, register_backbone
 from pslrec.backbones.initialization import initial_tables
 from pslrec.backbones.lightgcn import LightGCN
 from pslrec.backbones.mf import MatrixFactorization
 from pslrec.backbones.xsimgcl import XSimGCL
+from pslrec.registry import import_parts
+
+# A file put here is a backbone by itself; the imports above are for those who use one alone.
+import_parts(__name__, __path__)
 
 __all__ = [
     "BACKBONES",
@@ -15,4 +19,5 @@ __all__ = [
     "Representations",
     "XSimGCL",
     "initial_tables",
+    "register_backbone",
 ]

@@ -116,7 +116,7 @@ class Backbone(nn.Module, ABC):
         return ", ".join(f"{name}={value!r}" for name, value in self.options().items())
 
 
-BACKBONES: Registry[type[Backbone]] = Registry("backbone")
+BACKBONES: Registry[type[Backbone]] = Registry("backbone", group="pslrec.backbones")
 AnyBackbone = TypeVar("AnyBackbone", bound=type[Backbone])
 
 

@@ -5,5 +5,8 @@ from pslrec.baselines.ease import EASE
 from pslrec.baselines.ials import ImplicitALS
 from pslrec.baselines.item_knn import ItemKNN
 from pslrec.baselines.popularity import Popularity
+from pslrec.registry import import_parts
+
+import_parts(__name__, __path__)
 
 __all__ = ["BASELINES", "EASE", "Baseline", "ImplicitALS", "ItemKNN", "Popularity"]

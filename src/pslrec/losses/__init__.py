@@ -17,6 +17,10 @@ from pslrec.losses.psl import PairwiseSoftmaxLoss, pairwise_softmax_loss
 from pslrec.losses.softmax import SoftmaxLoss, softmax_loss
 from pslrec.losses.softmax_at_k import SoftmaxAtKLoss, softmax_at_k_loss
 from pslrec.losses.surrogates import SURROGATES, Surrogate
+from pslrec.registry import import_parts
+
+# A file put here is a loss by itself; the imports above are for those who use one alone.
+import_parts(__name__, __path__)
 
 __all__ = [
     "LOSSES",

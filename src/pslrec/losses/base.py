@@ -207,7 +207,7 @@ class Loss(nn.Module, ABC):
         return ", ".join(f"{name}={value!r}" for name, value in self.options().items())
 
 
-LOSSES: Registry[type[Loss]] = Registry("loss")
+LOSSES: Registry[type[Loss]] = Registry("loss", group="pslrec.losses")
 AnyLoss = TypeVar("AnyLoss", bound=type[Loss])
 
 

@@ -72,7 +72,7 @@ class Source:
         return f"{how}, and put the file at {directory / self.raw_file}"
 
 
-SOURCES: Registry[Source] = Registry("source")
+SOURCES: Registry[Source] = Registry("source", group="pslrec.sources")
 
 
 def register(source: Source) -> Source:
