@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from command_line import Command, Terminal
+from command_line import Command, Disk, Terminal
 from rich.console import Console
 
 from pslrec.cli import reproduce_progress
@@ -17,6 +17,7 @@ from pslrec.cli.reproduce_progress import CellsProgress
 from pslrec.data.splits import split_by_name
 from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.data.writing import write_dataset
+from pslrec.files.places import is_temporary
 from pslrec.reproduction import execution
 from pslrec.reproduction.execution import BudgetSpent, Executor, Task
 from pslrec.reproduction.grid import Choice
@@ -88,6 +89,29 @@ def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, mon
     (places.runs / "results" / "iid.csv").unlink()
     assert reproduce(*health, "--seeds", "1,2,3", "--epochs", 2).code == 0
     assert rows(places.runs / "results" / "iid.csv") == found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95])
+def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(
+    reproduce: Command, places: Places, share: float
+) -> None:
+    arguments = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl", "--mode", "catalog")
+    arguments = (*arguments, "--seeds", "1,2", "--epochs", "1")
+    disk = Disk()
+    with disk.used():
+        assert reproduce(*arguments).code == 0
+    shutil.rmtree(places.runs)
+    full = Disk()
+    full.room = int(disk.n_calls * share)
+    with full.used():
+        outcome = reproduce(*arguments)
+    assert outcome.code == 2, outcome.err
+    assert "Traceback" not in outcome.err
+    assert "cannot be written: no space left on device; make room" in outcome.err.splitlines()[-1]
+    assert not [path for path in places.runs.rglob("*") if is_temporary(path.name)]
+    again = reproduce(*arguments)
+    assert again.code == 0, again.err
+    assert len(rows(places.runs / "results" / "iid.csv")) == 2
 
 
 def told(reproduction: Reproduction, progress: CellsProgress, text: io.StringIO) -> list[str]:

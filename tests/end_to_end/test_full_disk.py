@@ -1,19 +1,15 @@
 """A full disk in the middle of any command that writes: one sentence, exit code 2, and nothing half-written."""
 
-import errno
-import os
 import resource
 import shutil
-import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from command_line import Command, Outcome
+from command_line import Command, Disk, Outcome
 
 from pslrec.errors import PslrecError
 from pslrec.files.places import is_temporary
@@ -84,41 +80,6 @@ def case(request: pytest.FixtureRequest) -> Case:
     if request.param in NEEDS:
         pytest.importorskip(NEEDS[request.param])
     return CASES[request.param]
-
-
-class Disk:
-    """A disk that takes a number of calls, to `write` and `fsync` of Python's `os`, and is full from then on."""
-
-    def __init__(self) -> None:
-        self.n_calls = 0
-        self.room = sys.maxsize
-
-    def _use(self) -> None:
-        self.n_calls += 1
-        if self.n_calls > self.room:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """All that is written meanwhile is written to it."""
-        write, sync = os.write, os.fsync
-
-        def limited_write(handle: int, data: Any) -> int:
-            self._use()
-            # Half of it, as a disk that is filling up may do.
-            return write(handle, memoryview(data)[: max(len(data) // 2, 1)])
-
-        def limited_sync(handle: int) -> None:
-            # The sync of a directory comes after the rename, when the file is whole already.
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                self._use()
-            sync(handle)
-
-        os.write, os.fsync = limited_write, limited_sync
-        try:
-            yield
-        finally:
-            os.write, os.fsync = write, sync
 
 
 def assert_one_sentence_about_room(outcome: Outcome) -> None:

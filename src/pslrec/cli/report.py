@@ -35,8 +35,10 @@ def report_command(
 def _results_directory(paths: list[Path]) -> Path | None:
     """The directory of a reproduction's results among the paths; `None` if all of them are runs."""
     from pslrec.errors import ConfigError
+    from pslrec.files import local_path
 
     for path in paths:
+        local_path(path, error=ConfigError)
         if not path.is_dir():
             raise ConfigError(f"there is no directory {path}; RUN is a directory that `pslrec train --out` has made")
     others = [path for path in paths if not (path / "format").exists()]

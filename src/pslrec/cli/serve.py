@@ -30,12 +30,14 @@ def serve_command(
     """Answer requests over HTTP, with a page to look at the model, until Ctrl-C; SIGHUP reads RUN again."""
     import torch
 
+    from pslrec.files import local_path
     from pslrec.serving import Service, ServiceOptions, address_of, listen, serve
     from pslrec.serving.local_names import is_local_socket
 
     # One core is kept for the conversation with clients.
     torch.set_num_threads(threads or max((os.cpu_count() or 2) - 1, 1))
     token = _token(token_file)
+    local_path(run)
     options = ServiceOptions(
         token=token,
         largest_k=largest_k,

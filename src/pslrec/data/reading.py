@@ -19,6 +19,7 @@ from pslrec.data.formats import (
 )
 from pslrec.data.interactions import Interactions
 from pslrec.errors import DataError
+from pslrec.files import local_path
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def read_interactions(
         return _clean(table_from_frame(source, options))
     if not isinstance(source, str | Path):
         raise DataError(f"`source` must be a path, a frame or a sparse matrix, got {type(source).__name__}")
-    path = Path(source)
+    path = local_path(source, error=DataError)
     return _clean(FORMATS[format or format_of(path)](path, options))
 
 

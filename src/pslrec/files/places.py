@@ -11,7 +11,7 @@ from pathlib import Path
 from pslrec.errors import PslrecError
 
 # `Path` makes one slash of two, so one is enough to know an address by. A single letter is a drive of Windows.
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # What is being written has such a name, which ends as the name that it is going to have.
 _TEMPORARY = re.compile(r"\.pslrec-[0-9a-f]{16}-")
 _LONGEST_NAME = 200
@@ -38,7 +38,7 @@ def local_path(path: str | Path, *, error: type[PslrecError] = FileError) -> Pat
     text = os.fspath(path)
     address = _ADDRESS.match(text)
     if address:
-        rest = text[address.end() :]
+        rest = text[address.end() :].removeprefix("/")
         raise error(
             f"`path` must be a path of this machine, got {address[1]}://{rest}; copy it from or to there yourself"
         )
@@ -84,6 +84,12 @@ def explained(path: str | Path, attempt: str, *, error: type[PslrecError] = File
         if attempt.startswith("written"):
             sentence += f"; {_advice(failure)}"
         raise error(sentence) from failure
+
+
+def is_about_room(error: BaseException) -> bool:
+    """Whether an error of `explained` says that the disk is full: then it is in vain to go on with something else."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _IS_FULL
 
 
 def reason_of(failure: OSError) -> str:

@@ -9,7 +9,7 @@ from pslrec.artifacts import ArtifactError
 from pslrec.config import SamplingSection
 from pslrec.errors import PslrecError
 from pslrec.evaluation.significance import compare_results
-from pslrec.files import make_directory, write_text
+from pslrec.files import local_path, make_directory, write_text
 from pslrec.reporting.comparison import LEVEL, metrics_section
 from pslrec.reporting.curves import learning_curves
 from pslrec.reporting.distributions import groups_section, score_section
@@ -34,7 +34,7 @@ def run_report(runs: Sequence[Path], out: Path) -> Path:
         runs: directories of runs, finished or not.
         out: the HTML file; an older one is replaced.
     """
-    unique = list(dict.fromkeys(path.resolve() for path in runs))
+    unique = list(dict.fromkeys(local_path(path, error=ArtifactError).resolve() for path in runs))
     if not unique:
         raise ArtifactError("`runs` must name at least one directory of a run")
     _prepare_place(out)

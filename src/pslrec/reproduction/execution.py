@@ -16,6 +16,7 @@ from pslrec.config import RunConfig
 from pslrec.errors import PslrecError
 from pslrec.experiment import RunResult, run, train_on_validation
 from pslrec.files import exclusive, make_directory, read_text, write_text
+from pslrec.files.places import is_about_room
 from pslrec.files.tensors import write_tensors
 from pslrec.reproduction.cells import Cell
 from pslrec.reproduction.cost import Costs
@@ -179,6 +180,8 @@ class Executor:
             except (BudgetSpent, TrainingInterrupted):
                 raise
             except PslrecError as error:
+                if is_about_room(error):
+                    raise
                 task.state, task.message = "failed", str(error)
                 if isinstance(error, TrainingDivergedError):
                     self.ledger.record_failure(task.cell, current_commit())

@@ -17,6 +17,7 @@ from pslrec.data import Interactions, Preparation, load_interactions, prepare
 from pslrec.data.writing import write_dataset
 from pslrec.errors import ConfigError
 from pslrec.experiment import run
+from pslrec.files import make_directory
 from pslrec.losses import LOSSES
 from pslrec.reproduction.shifting import shifted_split
 from pslrec.training.events import Listener
@@ -108,6 +109,7 @@ def stress(
         watch: is told after each run.
         listeners: are told what happens inside runs.
     """
+    make_directory(out)
     cells = _cells(plan)
     levels = sorted({cell.level for cell in cells if cell.test == "shift"})
     sources = {level: _shifted_source(config, level, out) for level in levels}
