@@ -1,16 +1,19 @@
-"""What training again on everything is worth, and by which schedule: three finished procedures on the same settings.
+"""What training again on everything is worth, and by which schedule.
 
-    python reproductions/refit.py amazon2014-electronic.zip --out reproductions/refit/results.csv
-    python reproductions/refit.py amazon2014-electronic.zip --out reproductions/refit/results.csv --evaluated-on validation
+    python reproductions/refit.py electronic.zip --out reproductions/refit/results.csv
+    python reproductions/refit.py electronic.zip --out ... --evaluated-on validation
 
-The procedures: no refit; `training.refit`, which keeps the horizon of the schedule and stops at the chosen epoch; and a refit
-whose schedule falls within the chosen number of epochs ("squeezed").
+Three finished procedures on the same settings: no refit; `training.refit`, which keeps the horizon
+of the schedule and stops at the chosen epoch; and a refit whose schedule falls within the chosen
+number of epochs ("squeezed").
 
-By default the test part tells what they are worth. With `--evaluated-on validation` it is never read: the validation part takes
-its place, another one is carved out of training to choose the epoch, and what is found may decide which procedure is the default.
+By default the test part tells what they are worth. With `--evaluated-on validation` it is never
+read: the validation part takes its place, another one is carved out of training to choose the
+epoch, and what is found may decide which procedure is the default.
 
-Under the protocol `strict` the lists hide training and validation items every time. Under `paper` they hide validation items only
-once these are training items, so part of what that protocol shows is that there is less to confuse.
+Under the protocol `strict` the lists hide training and validation items every time. Under `paper`
+they hide validation items only once these are training items, so part of what that protocol shows
+is that there is less to confuse.
 """
 
 import argparse
@@ -36,7 +39,7 @@ PROCEDURES = ("plain", "kept", "squeezed")
 
 
 def without_test(dataset: Dataset) -> Dataset:
-    """The validation part in the place of the test part, and another validation part carved out of training."""
+    """The validation part in the place of the test part, and none to choose by, which is carved later."""
     divided = carve_validation(dataset, "fraction")
     assert divided.validation is not None
     return replace(dataset, train=divided.train, validation=None, test=divided.validation)
@@ -78,12 +81,14 @@ def squeezed(config: RunConfig, dataset: Dataset, epochs: int) -> float:
     """NDCG@20 of a training on both parts whose schedule falls within so many epochs."""
     divided = load_dataset(config, dataset)
     assert divided.validation is not None
-    whole = replace(divided, train=concatenate([divided.train, divided.validation]), validation=None)
+    both = concatenate([divided.train, divided.validation])
+    whole = replace(divided, train=both, validation=None)
     shorter = {
         "data.validation": "none",
         "training.epochs": epochs,
         "training.refit": False,
-        # Without validation the `paper` protocol would look at the test part; a single look at the end chooses nothing.
+        # Without validation the `paper` protocol would look at the test part; a single look at the
+        # end chooses nothing.
         "training.validate_every": epochs,
     }
     return run(RunConfig.from_settings(shorter, base=config), data=whole).metrics["test"]["ndcg@20"]

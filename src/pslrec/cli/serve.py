@@ -55,7 +55,8 @@ def serve_command(
             err=True,
         )
         serve(service, listener)
-    # Whoever asks again has what they want already; a signal now could only interrupt the interpreter in its last lines.
+    # Whoever asks again has what they want already; a signal now could only interrupt the
+    # interpreter in its last lines.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     typer.echo("stopped", err=True)

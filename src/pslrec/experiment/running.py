@@ -83,8 +83,8 @@ def run(
         metrics, test = judge(config, found.dataset, scorer, progress)
         if config.training.refit:
             store = second
-            # Of the first training as it was asked for: patience may have ended it earlier, and `auto` would count more steps
-            # now that there are more pairs.
+            # Of the first training as it was asked for: patience may have ended it earlier, and
+            # `auto` would count more steps now that there are more pairs.
             horizon = trainer.options.epochs
             scorer = refit(config, whole, store, progress, listeners, horizon=horizon)
             metrics, test = judge_refit(config, whole.dataset, scorer, metrics)
@@ -105,7 +105,8 @@ def refit(
 ) -> EmbeddingScorer:
     """Train anew on training and validation data, for as many epochs as were chosen; gives the scorer of the last one.
 
-    Validation chose an epoch together with the learning rates that led to it, so these stay as they were.
+    Validation chose an epoch together with the learning rates that led to it, so these stay as
+    they were.
 
     Args:
         config: of the run.

@@ -84,7 +84,8 @@ class FoldIn:
         self._rule: NewUsers = frozen.backbone.new_users()
         user_rows = frozen.backbone.user_table.detach()
         # Of double precision: the squares of long rows overflow before the rows do.
-        self._row_length = float(torch.linalg.vector_norm(user_rows, dim=1, dtype=torch.float64).mean())
+        lengths = torch.linalg.vector_norm(user_rows, dim=1, dtype=torch.float64)
+        self._row_length = float(lengths.mean())
         self._users_at_once = max(memory_budget // (12 * len(frozen.items)), 1)
         self._similarity = frozen.make_loss().similarity
         self._plan = plan or PLANS[self._similarity]
@@ -108,9 +109,10 @@ class FoldIn:
         n_spoilt = int((~found.isfinite()).any(dim=1).sum())
         if n_spoilt:
             raise ModelError(
-                f"`histories` must give vectors of finite numbers, got {n_spoilt} of {len(found)} that are not: the model "
-                f"left single precision (mean length of its user rows {self._row_length:.3g}, weight decay times pairs "
-                f"{self._frozen.penalty:.3g}); train again with a smaller learning rate or weight decay"
+                f"`histories` must give vectors of finite numbers, got {n_spoilt} of {len(found)} "
+                "that are not: the model left single precision (mean length of its user rows "
+                f"{self._row_length:.3g}, weight decay times pairs {self._frozen.penalty:.3g}); "
+                "train again with a smaller learning rate or weight decay"
             )
 
     def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
@@ -165,8 +167,8 @@ class FoldIn:
 class _AdamSteps:
     """Adam on one table. Torch's own brings its compiler along, seconds before the first answer.
 
-    Steps do not depend on the scale of the gradient, so a large weight decay is no reason to fail: the moments are of double
-    precision, in which no square of a gradient overflows.
+    Steps do not depend on the scale of the gradient, so a large weight decay is no reason to fail:
+    the moments are of double precision, in which no square of a gradient overflows.
     """
 
     def __init__(self, table: nn.Parameter) -> None:
@@ -201,7 +203,7 @@ class _NewUserBackbone(Backbone):
 
 
 class _FrozenItemsObjective(CatalogObjective):
-    """The exact objective with items that have their length already: a request should not normalise a catalogue."""
+    """The exact objective with items that are normalised already, which no request has to repeat."""
 
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         users = functional.embedding(batch.users, representations.users)

@@ -80,8 +80,8 @@ def _best(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
     except ValueError as error:
         # Finite vectors may have products that are not: an infinite one less another.
         raise ModelError(
-            "the vectors of the model must have scores that are numbers, got NaN: they are too long for single precision; "
-            "train again with a smaller learning rate or weight decay"
+            "the vectors of the model must have scores that are numbers, got NaN: they are too long "
+            "for single precision; train again with a smaller learning rate or weight decay"
         ) from error
 
 

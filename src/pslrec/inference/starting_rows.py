@@ -12,7 +12,8 @@ from pslrec.inference.ranking import selected_lists
 
 # Of the known, so many per column of the table are looked at: enough to fit the map, and the same work for any number of them.
 KNOWN_PER_COLUMN = 32
-# In wide tables fewer are looked at, so that the fit costs no more multiplications than this. It leaves dimension 512 as it is.
+# In wide tables fewer are looked at, so that the fit costs no more multiplications than this. It
+# leaves dimension 512 as it is.
 MOST_WORK = 1.8e10
 # What few examples do not tell is left at the middle of the neighbours, which is right for most tables.
 RIDGE = 0.01
@@ -51,8 +52,9 @@ class StartingRows:
     def _fitted(self, rows: Tensor, lists: RowLists) -> tuple[Tensor, ...]:
         """What is added to the first mean, as matrices by which the means are multiplied in turn.
 
-        Ridge regression of what the first mean leaves over. It has two forms with the same solution, one by the size of the
-        columns and one by the size of the examples; solving the smaller one is what keeps wide tables affordable.
+        Ridge regression of what the first mean leaves over. It has two forms with the same
+        solution, one of the size of the columns and one of the size of the examples; solving the
+        smaller one is what keeps wide tables affordable.
         """
         dimension = rows.shape[1]
         are_known = np.flatnonzero(lists.lengths > 0)

@@ -221,7 +221,8 @@ class _CatalogRows(torch.autograd.Function):
         user_gradients = item_gradients = None
         if ctx.needs_input_grad[0]:
             user_gradients = torch.mm(ctx.slopes, items).mul_(factors)
-        # Items stand still for new users, whose request should not pay for a gradient of the size of the catalogue.
+        # Items stand still for new users, whose request should not pay for a gradient of the size
+        # of the catalogue.
         if ctx.needs_input_grad[1]:
             item_gradients = torch.mm(ctx.slopes.T, users * factors)
         _MEMORY.give_back(ctx.slopes)

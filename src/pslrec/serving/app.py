@@ -85,8 +85,8 @@ class Application:
             except ConnectionAbortedError:  # there is nobody left to answer
                 return
             except asyncio.CancelledError:
-                # Only a server that stops without waiting does this. It is what was asked for, so the client gets a sentence,
-                # and the log no traceback.
+                # Only a server that stops without waiting does this. It is what was asked for, so
+                # the client gets a sentence, and the log no traceback.
                 reply = _problem(503, STOPPING, {"connection": "close"})
             await _send(reply, send)
 
@@ -94,7 +94,8 @@ class Application:
         while True:
             try:
                 message = await receive()
-            except asyncio.CancelledError:  # the server does not wait; its threads end with their work in hand
+            except asyncio.CancelledError:
+                # The server does not wait; its threads end with their work in hand.
                 return
             is_end = message["type"] == "lifespan.shutdown"
             if is_end:

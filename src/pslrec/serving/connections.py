@@ -83,7 +83,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """An answer is on its way; the next request in line is worked on, and a refusal comes after the last of them."""
+        """An answer is on its way; a refusal comes after the last one that is due."""
         super().on_response_complete()
         if self._last_words is not None and not self._is_answering():
             self._refuse(*self._last_words)
@@ -112,7 +112,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _arrived_too_late(self) -> None:
         self._arrival = None
-        # While the server itself does not read on, a client that pipelines is not the one who is late.
+        # While the server itself does not read on, a client that pipelines is not the one who is
+        # late.
         if self.flow.read_paused or (self._heads.is_in_head and self._is_answering()):
             self._arrival = self.loop.call_later(self.options.client_seconds, self._arrived_too_late)
             return

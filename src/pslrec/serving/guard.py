@@ -1,4 +1,4 @@
-"""What every request passes before it is looked at: name and token, the limits on requests at once, the size of the body."""
+"""What every request passes before it is looked at: name, token, and the limits."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -47,8 +47,8 @@ class Guard:
     def take_local_names_only(self) -> None:
         """From now on refuse requests for another `Host` than this machine.
 
-        A page of a foreign site can let its own name point to 127.0.0.1, and the browser would then let it read what a service
-        on this machine answers. Such a request carries the foreign name.
+        A page of a foreign site can let its own name point to 127.0.0.1, and the browser would then
+        let it read what a service on this machine answers. Such a request carries the foreign name.
         """
         self._takes_local_names_only = True
 
@@ -94,8 +94,8 @@ class Guard:
         got = f"got `{shortened(foreign[0])}`" if foreign else "got none"
         raise Refusal(
             421,
-            f"`Host` must be localhost, 127.0.0.1 or [::1], with any port, {got}: without a token this service answers its own "
-            "machine only; ask for one of these names, or start it with a token",
+            f"`Host` must be localhost, 127.0.0.1 or [::1], with any port, {got}: without a token this "
+            "service answers its own machine only; ask for one of these names, or start it with a token",
         )
 
     def _check_token(self, scope: Message) -> None:

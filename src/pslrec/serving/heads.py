@@ -1,4 +1,4 @@
-"""Where the heads of requests end within the bytes of a connection, and how long each of them is."""
+"""Where the heads of requests end within the bytes of a connection, and how long each one is."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,12 @@ _END = b"\r\n\r\n"
 
 
 class HeadCounter:
-    """Cuts the bytes of a connection so that every head ends with a piece, and counts each head by itself.
+    """Cuts the bytes of a connection so that every head ends a piece, and counts each by itself.
 
-    A parser is given the pieces one by one and says what they were; only it knows what is a head and what a body. A head ends
-    with an empty line, and so does a body in chunks; a body of a declared length ends where that says. So no piece ever holds
-    the end of one request and the beginning of the next, however many arrive at once.
+    A parser is given the pieces one by one and says what they were; only it knows what is a head
+    and what a body. A head ends with an empty line, and so does a body in chunks; a body of a
+    declared length ends where that says. So no piece ever holds the end of one request and the
+    beginning of the next, however many arrive at once.
     """
 
     def __init__(self) -> None:

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 30
 WAITING_CONNECTIONS = 512
 SWITCH_SECONDS = 0.001
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -72,11 +73,11 @@ def serve(service: Service, listener: socket.socket) -> None:
 
 @contextmanager
 def _stopped_by_signals(server: "Server") -> Generator[None, None, None]:
-    """Around all of asyncio's work: a signal while it begins or ends must not interrupt it in the middle of something."""
+    """Around all of asyncio's work, which a signal must not interrupt while it begins or ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, server.stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, server.stop) for number in STOP_SIGNALS}
     try:
         yield
     finally:
@@ -111,7 +112,7 @@ class Server(uvicorn.Server):
         self._reloads: set[asyncio.Task[None]] = set()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer at these sockets; if only this machine reaches them and there is no token, under local names only."""
+        """Answer at these sockets; without a token under local names only, if all are local."""
         is_local = bool(sockets) and all(is_local_socket(each) for each in sockets or [])
         if is_local and self._service.options.token is None:
             self._app.take_local_names_only()

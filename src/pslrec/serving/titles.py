@@ -12,9 +12,11 @@ from pslrec.errors import DataError
 from pslrec.serving.identifiers import Identifiers
 
 TITLE_NAMES = ("title", "name", "item_name", "product_title", "movie_title", "description", "label")
-# Of these names, those that are also given to marks such as 0 and 1, so that the values have to be looked at.
+# Of these names, those that are also given to marks such as 0 and 1, so that the values have to be
+# looked at.
 UNCERTAIN_TITLE_NAMES = ("description", "label")
-# Whole and decimal numbers, shares such as 80 % and 4/5, days, and yes or no: what people note of an item, not what it is called.
+# Whole and decimal numbers, shares such as 80 % and 4/5, days, and yes or no: what people note of
+# an item, not what it is called.
 _NO_TITLE = (
     r"(?i)^\s*([+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*(%|/\s*\d+)?|[+-]?(nan|inf|infinity)"
     r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T\s].*)?|true|false|yes|no)\s*$"
@@ -28,8 +30,9 @@ def read_titles(path: Path, items: Identifiers) -> list[str | None]:
 
     Args:
         path: CSV, TSV, JSON lines or Parquet with a column of item ids (`item`, `asin`, `movieId`, `id`, ... or the first one)
-            and one of titles (`title`, `name`, ... or the first one of text after the ids, never one of numbers, such as
-            ratings). A text file whose first line holds none of these names has no header.
+            and one of titles (`title`, `name`, ... or the first one of text after the ids, never one of
+            numbers, such as ratings). A text file whose first line holds none of these names has no
+            header.
         items: the ids to find titles for; others are passed over.
     """
     table = _table(path)
@@ -109,14 +112,14 @@ def _columns(table: pl.DataFrame, path: Path) -> tuple[str, str]:
     if title is None:
         shown = ", ".join(f"`{name}`" for name in names)
         raise DataError(
-            f"{path} must hold a column of titles beside the ids in `{item}`, got columns {shown}, of which none holds text "
-            "that could be titles; name the right one `title`"
+            f"{path} must hold a column of titles beside the ids in `{item}`, got columns {shown}, "
+            "of which none holds text that could be titles; name the right one `title`"
         )
     return item, title
 
 
 def _title_column(table: pl.DataFrame, item: str) -> str | None:
-    """The column called so; else the first one of text after the ids, or before them, that has no other role."""
+    """The column called so; else the first one of text, after the ids or before, without a role."""
     others = [name for name in table.columns if name != item]
     for name in others:
         called = name.strip().lower()
@@ -133,7 +136,7 @@ def _title_column(table: pl.DataFrame, item: str) -> str | None:
 def _holds_titles(column: pl.Series) -> bool:
     """Whether most of the distinct values are text that could be titles.
 
-    Of distinct values, as a column of ratings with a few gaps marked `n/a` still has one such value only.
+    Of distinct values, as a column of ratings with gaps marked `n/a` has one such value only.
     """
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
