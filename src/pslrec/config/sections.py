@@ -26,7 +26,7 @@ FEWEST_EPOCHS, MOST_EPOCHS, AUTO_STEPS = 10, 100, 1600
 # that never ends, or by a library that has no such numbers.
 MOST = 2**31 - 1
 MOST_RUN_EPOCHS = 1_000_000
-LARGEST_RATE = 1e6
+LARGEST_RATE = 1e38  # about the largest number of single precision
 LARGEST_RATING = 1e30
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 ListLength = Annotated[int, Field(gt=0, le=MOST)]
