@@ -13,8 +13,12 @@ from types import ModuleType
 
 def benchmarks() -> dict[str, ModuleType]:
     """The benchmarks of this package by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    names = sorted(
+        module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")
+    )
     modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
     return {
-        name: module for name, module in modules.items() if hasattr(module, "run") and hasattr(module, "DESCRIPTION")
+        name: module
+        for name, module in modules.items()
+        if hasattr(module, "run") and hasattr(module, "DESCRIPTION")
     }

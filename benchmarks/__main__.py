@@ -17,13 +17,20 @@ from benchmarks.machine import describe_machine, load
 
 def main(arguments: list[str] | None = None) -> None:
     available = benchmarks()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split(":", 1)[1].strip())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__.split(":", 1)[1].strip()
+    )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(available)}; all if not given"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which to run: {', '.join(available)}; all if not given",
     )
     parser.add_argument("--list", action="store_true", help="list the benchmarks")
     parser.add_argument(
-        "--tables", action="store_true", help="measure nothing, make the tables from the kept results again"
+        "--tables",
+        action="store_true",
+        help="measure nothing, make the tables from the kept results again",
     )
     parser.add_argument(
         "--search",
@@ -39,7 +46,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     try:
-        settings = {name: _number(value) for name, _, value in (setting.partition("=") for setting in options.set)}
+        settings = {
+            name: _number(value)
+            for name, _, value in (setting.partition("=") for setting in options.set)
+        }
     except ValueError:
         parser.error(f"--set takes NAME=NUMBER, got {' '.join(options.set)}")
     unknown = sorted(set(options.names) - set(available))
@@ -53,7 +63,11 @@ def main(arguments: list[str] | None = None) -> None:
         if options.search:
             _search(name, available[name], console, settings)
             continue
-        kept = load_record(name) if options.tables else _measure(name, available[name], console, settings)
+        kept = (
+            load_record(name)
+            if options.tables
+            else _measure(name, available[name], console, settings)
+        )
         if kept is not None:
             pictures = draw(available[name], kept, report=console.print)
             for path in [*update_pages(name, available[name], kept), *pictures]:
@@ -73,13 +87,19 @@ def _number(text: str) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _measure(name: str, benchmark: Any, console: Console, settings: dict[str, float]) -> dict[str, Any]:
+def _measure(
+    name: str, benchmark: Any, console: Console, settings: dict[str, float]
+) -> dict[str, Any]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     machine = {**describe_machine(), "load_before": load()}
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name)
         takes_report = "report" in inspect.signature(benchmark.run).parameters
-        options = {"report": lambda text: progress.update(task, description=f"{name}: {text}")} if takes_report else {}
+        options = (
+            {"report": lambda text: progress.update(task, description=f"{name}: {text}")}
+            if takes_report
+            else {}
+        )
         result = benchmark.run(**options, **settings)
     kept = record(name, benchmark.DESCRIPTION, {**machine, "load_after": load()}, result)
     _show(kept, console)
@@ -90,7 +110,9 @@ def _measure(name: str, benchmark: Any, console: Console, settings: dict[str, fl
 def _show(kept: dict[str, Any], console: Console) -> None:
     result = kept["result"]
     rows = result.get("rows", [])
-    table = Table(title=f"{kept['benchmark']}: {kept['description']}", title_justify="left", box=None)
+    table = Table(
+        title=f"{kept['benchmark']}: {kept['description']}", title_justify="left", box=None
+    )
     for heading in rows[0] if rows else ():
         table.add_column(heading, justify="left" if isinstance(rows[0][heading], str) else "right")
     for row in rows:
@@ -100,7 +122,8 @@ def _show(kept: dict[str, Any], console: Console) -> None:
         if isinstance(value, str | int | float):
             console.print(f"{key}: {value}", highlight=False)
     console.print(
-        f"load before and after: {kept['machine']['load_before']}, {kept['machine']['load_after']}", highlight=False
+        f"load before and after: {kept['machine']['load_before']}, {kept['machine']['load_after']}",
+        highlight=False,
     )
 
 

@@ -13,7 +13,9 @@ def in_child(module: str, *arguments: object) -> Any:
     """What `python -m benchmarks.MODULE ARGUMENTS` prints, read as JSON."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    finished = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
     if finished.returncode:
         raise RuntimeError(f"`{' '.join(command[2:])}` failed:\n{finished.stderr}")
     return json.loads(finished.stdout)

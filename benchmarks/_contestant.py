@@ -62,11 +62,14 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     """Exact training with a preset, to the end of its schedule."""
     from pslrec.config import RunConfig, preset_settings
     from pslrec.evaluation import EmbeddingScorer
-    from pslrec.experiment import MemoryStore
-    from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
-    from pslrec.experiment.inputs import TrainingData
-    from pslrec.training import Trainer
-    from pslrec.training.events import EpochFinished, Event
+    from pslrec.experiment import (
+        MemoryStore,
+        TrainingData,
+        build_batches,
+        build_model,
+        scored_vectors,
+    )
+    from pslrec.training import EpochFinished, Event, Trainer
 
     clock.begin()
     config = RunConfig.from_settings(preset_settings(settings["preset"])).resolved()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pslrec.data import Dataset, Interactions, Vocabulary, read_published
-from pslrec.data.splits.validation import paper_validation
+from pslrec.data.splits import paper_validation
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Users, items, interactions of all parts.
@@ -28,11 +28,18 @@ def published(name: str) -> Dataset:
 def made_up(n_users: int, n_items: int, n_pairs: int) -> Dataset:
     """Popularity with a long tail, in three parts."""
     random = np.random.default_rng(0)
-    vocabularies = Vocabulary(np.arange(n_users), kind="user"), Vocabulary(np.arange(n_items), kind="item")
-    keys = random.integers(n_users, size=n_pairs) * n_items + random.zipf(1.3, size=n_pairs) % n_items
+    vocabularies = (
+        Vocabulary(np.arange(n_users), kind="user"),
+        Vocabulary(np.arange(n_items), kind="item"),
+    )
+    keys = (
+        random.integers(n_users, size=n_pairs) * n_items + random.zipf(1.3, size=n_pairs) % n_items
+    )
     keys = np.unique(keys)
     part = random.choice(3, p=[0.72, 0.07, 0.21], size=len(keys))
-    parts = [Interactions(*np.divmod(keys[part == which], n_items), *vocabularies) for which in range(3)]
+    parts = [
+        Interactions(*np.divmod(keys[part == which], n_items), *vocabularies) for which in range(3)
+    ]
     return Dataset(train=parts[0], validation=parts[1], test=parts[2], name="made up")
 
 

@@ -9,9 +9,8 @@ from benchmarks._data import made_up
 from benchmarks._epochs import parts_of
 from benchmarks._memory import memory_growth
 from pslrec.data import Interactions
-from pslrec.experiment.assembly import build_model
-from pslrec.training.estimate import memory_estimate
-from pslrec.training.steps import build_step
+from pslrec.experiment import build_model
+from pslrec.training import build_step, memory_estimate
 
 
 def measure(train: Interactions, name: str) -> dict[str, int]:

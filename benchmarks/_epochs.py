@@ -7,15 +7,14 @@ import numpy as np
 
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
-from pslrec.experiment import MemoryStore
-from pslrec.experiment.assembly import build_batches, build_model
-from pslrec.experiment.inputs import TrainingData
+from pslrec.experiment import MemoryStore, TrainingData, build_batches, build_model
 from pslrec.sampling import PairBatches, UserBlocks
-from pslrec.training import Trainer
-from pslrec.training.events import EpochFinished, Event
+from pslrec.training import EpochFinished, Event, Trainer
 
 
-def parts_of(train: Interactions, settings: dict[str, Any]) -> tuple[RunConfig, PairBatches | UserBlocks]:
+def parts_of(
+    train: Interactions, settings: dict[str, Any]
+) -> tuple[RunConfig, PairBatches | UserBlocks]:
     """Configuration and batches of a run over the whole catalogue."""
     config = RunConfig.from_settings({"sampling.negatives": "catalog", **settings}).resolved()
     nothing = train.select(np.zeros(0, dtype=np.int64))
@@ -36,7 +35,9 @@ def epoch_seconds(train: Interactions, settings: dict[str, Any], *, rounds: int)
     config, batches = parts_of(train, {**settings, "training.epochs": 1 + rounds})
     options = config.training.trainer_options(len(batches))
     backbone, loss = build_model(config, train)
-    trainer = Trainer(backbone, loss, batches, options=options, store=MemoryStore(), listeners=(listen,))
+    trainer = Trainer(
+        backbone, loss, batches, options=options, store=MemoryStore(), listeners=(listen,)
+    )
     started = time.perf_counter()
     trainer.fit()
     return seconds[1:]

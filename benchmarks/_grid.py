@@ -142,7 +142,9 @@ def beside(settings: Settings, ladders: Sequence[Ladder]) -> list[Settings]:
     Where one setting makes up for another the best cells lie on a ridge, from which every single step
     leads down.
     """
-    steps = [{ladder.name: value} for ladder in ladders for value in ladder.beside(settings[ladder.name])]
+    steps = [
+        {ladder.name: value} for ladder in ladders for value in ladder.beside(settings[ladder.name])
+    ]
     if len(ladders) > 1:
         first, second = ladders[:2]
         values = first.beside(settings[first.name])

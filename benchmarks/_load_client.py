@@ -58,12 +58,16 @@ def request(path: str, body: object) -> bytes:
     return head.encode() + content
 
 
-async def ask(port: int, requests: list[bytes], n_connections: int, seconds: float) -> dict[str, float]:
+async def ask(
+    port: int, requests: list[bytes], n_connections: int, seconds: float
+) -> dict[str, float]:
     latencies: list[float] = []
     started, worked = time.perf_counter(), time.process_time()
     loop, upcoming = asyncio.get_running_loop(), cycle(requests)
     pairs = [
-        await loop.create_connection(lambda: Connection(upcoming, started + seconds, latencies), "127.0.0.1", port)
+        await loop.create_connection(
+            lambda: Connection(upcoming, started + seconds, latencies), "127.0.0.1", port
+        )
         for _ in range(n_connections)
     ]
     await asyncio.gather(*(connection.finished for _, connection in pairs))
@@ -74,12 +78,16 @@ async def ask(port: int, requests: list[bytes], n_connections: int, seconds: flo
         "failed": sum(connection.n_failed for _, connection in pairs),
         "seconds": elapsed,
         "client_seconds": worked,
-        **{f"p{p}": latencies[min(len(latencies) * p // 100, len(latencies) - 1)] for p in (50, 99)},
+        **{
+            f"p{p}": latencies[min(len(latencies) * p // 100, len(latencies) - 1)] for p in (50, 99)
+        },
     }
 
 
 if __name__ == "__main__":
     settings = json.load(sys.stdin)
     prepared = [request(settings["path"], body) for body in settings["bodies"]]
-    measured = asyncio.run(ask(settings["port"], prepared, settings["connections"], settings["seconds"]))
+    measured = asyncio.run(
+        ask(settings["port"], prepared, settings["connections"], settings["seconds"])
+    )
     json.dump(measured, sys.stdout)

@@ -75,7 +75,9 @@ def with_pandas(path: Path) -> dict[str, Any]:
     return _result(stopwatch, peak_memory(), n_rows, matrix, (user_ids.tolist(), item_ids.tolist()))
 
 
-def _result(stopwatch: Stopwatch, memory: int, n_rows: int, matrix: Any, ids: Iterable[list[str]]) -> dict[str, Any]:
+def _result(
+    stopwatch: Stopwatch, memory: int, n_rows: int, matrix: Any, ids: Iterable[list[str]]
+) -> dict[str, Any]:
     digest = hashlib.sha256()
     for column in (matrix.indptr, matrix.indices):
         digest.update(column.astype("int64").tobytes())
@@ -95,7 +97,10 @@ def _result(stopwatch: Stopwatch, memory: int, n_rows: int, matrix: Any, ids: It
     }
 
 
-CONTESTANTS: dict[str, Callable[[Path], dict[str, Any]]] = {"pslrec": with_pslrec, "pandas": with_pandas}
+CONTESTANTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "pslrec": with_pslrec,
+    "pandas": with_pandas,
+}
 
 
 def main(name: str, path: str, *arguments: str) -> None:

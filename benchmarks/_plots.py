@@ -112,10 +112,18 @@ def lines(
         altair.Chart(altair.Data(values=points), title=title, width=size[0], height=size[1])
         .mark_line(point=altair.OverlayMarkDef(size=45, filled=True), strokeWidth=1.6)
         .encode(
-            x=altair.X(f"{x.key}:Q", title=x.title).scale(**_scale(points, x)).axis(**_ticks(points, x)),
-            y=altair.Y(f"{y.key}:Q", title=y.title).scale(**_scale(points, y)).axis(**_decades(points, y)),
-            color=altair.Color(f"{series}:N", title=None, sort=names).scale(domain=names, range=list(COLORS)),
-            shape=altair.Shape(f"{shape or series}:N", title=None, sort=shapes).scale(domain=shapes),
+            x=altair.X(f"{x.key}:Q", title=x.title)
+            .scale(**_scale(points, x))
+            .axis(**_ticks(points, x)),
+            y=altair.Y(f"{y.key}:Q", title=y.title)
+            .scale(**_scale(points, y))
+            .axis(**_decades(points, y)),
+            color=altair.Color(f"{series}:N", title=None, sort=names).scale(
+                domain=names, range=list(COLORS)
+            ),
+            shape=altair.Shape(f"{shape or series}:N", title=None, sort=shapes).scale(
+                domain=shapes
+            ),
             detail=[f"{series}:N", f"{shape or series}:N"],
         )
     )
@@ -136,25 +144,40 @@ def _scale(points: list[dict[str, Any]], axis: Axis) -> dict[str, Any]:
 
 def _ticks(points: list[dict[str, Any]], axis: Axis) -> dict[str, Any]:
     values = sorted({point[axis.key] for point in points})
-    return {"values": values, "format": ",~g"} if axis.scale == "log" and len(values) <= MOST_TICKS else {}
+    return (
+        {"values": values, "format": ",~g"}
+        if axis.scale == "log" and len(values) <= MOST_TICKS
+        else {}
+    )
 
 
 def _decades(points: list[dict[str, Any]], axis: Axis) -> dict[str, Any]:
     """Powers of ten, which is all that a wide logarithmic axis needs."""
     if axis.scale != "log":
         return {}
-    low, high = axis.ends or (min(point[axis.key] for point in points), max(point[axis.key] for point in points))
+    low, high = axis.ends or (
+        min(point[axis.key] for point in points),
+        max(point[axis.key] for point in points),
+    )
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if len(exponents) <= MOST_TICKS // 2:
-        return {"values": [factor * 10.0**exponent for exponent in exponents for factor in (1, 2, 5)], "format": "~g"}
-    return {"values": [10.0**exponent for exponent in exponents], "format": ",.0f" if low >= 1 else ".0e"}
+        return {
+            "values": [factor * 10.0**exponent for exponent in exponents for factor in (1, 2, 5)],
+            "format": "~g",
+        }
+    return {
+        "values": [10.0**exponent for exponent in exponents],
+        "format": ",.0f" if low >= 1 else ".0e",
+    }
 
 
 def _finished(chart: Chart) -> Chart:
     # A white ground of its own: pages have a dark scheme as well.
     return (
         chart.configure(background="white", font="DejaVu Sans", padding=8)
-        .configure_axis(gridColor="#e4e4e4", titleFontWeight="normal", labelFontSize=11, titleFontSize=12)
+        .configure_axis(
+            gridColor="#e4e4e4", titleFontWeight="normal", labelFontSize=11, titleFontSize=12
+        )
         .configure_title(fontSize=13, fontWeight="normal", anchor="start")
         .configure_legend(labelFontSize=12, labelLimit=0, symbolSize=80, orient="right")
         .configure_view(stroke="#cccccc")

@@ -17,7 +17,9 @@ BUSY = 1.5
 MARKED = r"(<!-- benchmark: {name} -->\n).*?(<!-- end of benchmark -->)"
 
 
-def record(name: str, description: str, machine: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+def record(
+    name: str, description: str, machine: dict[str, Any], result: dict[str, Any]
+) -> dict[str, Any]:
     """What is kept of a benchmark: the result, and what it was measured on."""
     return {
         "benchmark": name,
@@ -50,7 +52,10 @@ def pages() -> list[Path]:
 def with_table(text: str, name: str, table: str) -> str:
     """The text with the table between the benchmark's markers, if it has them."""
     return re.sub(
-        MARKED.format(name=re.escape(name)), lambda match: f"{match[1]}{table}\n{match[2]}", text, flags=re.DOTALL
+        MARKED.format(name=re.escape(name)),
+        lambda match: f"{match[1]}{table}\n{match[2]}",
+        text,
+        flags=re.DOTALL,
     )
 
 

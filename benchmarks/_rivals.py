@@ -25,7 +25,9 @@ class _Enough(Exception):  # noqa: N818
     """Ends a training that can only be left by an exception."""
 
 
-def train_als(train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch) -> None:
+def train_als(
+    train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch
+) -> None:
     """Alternating least squares of `implicit`, by conjugate gradient, as is its default."""
     import numpy as np
     from implicit.als import AlternatingLeastSquares
@@ -50,7 +52,9 @@ def train_als(train: Interactions, settings: Settings, threads: int, after_epoch
         return
 
 
-def train_ialspp(train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch) -> None:
+def train_ialspp(
+    train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch
+) -> None:
     """iALS++ of `irspack`: blocks of 64 factors are solved exactly, one after the other."""
     import numpy as np
     from irspack.recommenders import IALSRecommender
@@ -74,7 +78,9 @@ def train_ialspp(train: Interactions, settings: Settings, threads: int, after_ep
             return
 
 
-def train_ease(train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch) -> None:
+def train_ease(
+    train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch
+) -> None:
     """EASE, which has a closed form: one epoch is all."""
     import torch
 

@@ -16,10 +16,9 @@ from torch.nn import functional
 from benchmarks._data import published
 from benchmarks._memory import memory_growth
 from pslrec.config import RunConfig
-from pslrec.experiment.assembly import build_batches, build_model
-from pslrec.experiment.inputs import TrainingData
+from pslrec.experiment import TrainingData, build_batches, build_model
 from pslrec.sampling import PairBatch
-from pslrec.training.steps import build_step
+from pslrec.training import build_step
 
 TEMPERATURE = 0.1
 NEGATIVES = 1000
@@ -28,7 +27,9 @@ Step = Callable[[PairBatch], float]
 
 def fused_step(config: RunConfig, train: Any, batches: Any) -> Step:
     """The step that pslrec takes."""
-    step = build_step(*build_model(config, train), batches, config.training.trainer_options(len(batches)))
+    step = build_step(
+        *build_model(config, train), batches, config.training.trainer_options(len(batches))
+    )
 
     def take(batch: PairBatch) -> float:
         loss = step.loss_of(batch, "model", torch.Generator)

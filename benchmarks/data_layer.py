@@ -23,7 +23,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def run(
-    n_rows: int = 10_000_000, *, rounds: int = 3, seed: int = 0, report: Callable[[str], None] | None = None
+    n_rows: int = 10_000_000,
+    *,
+    rounds: int = 3,
+    seed: int = 0,
+    report: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Measure both contestants on a made-up log.
 
@@ -64,7 +68,10 @@ def _summary(measured: dict[str, list[dict[str, Any]]], file_mb: float) -> dict[
     digests = {name: {result["digest"] for result in results} for name, results in measured.items()}
     if len(set.union(*digests.values())) != 1:
         raise RuntimeError(f"the contestants do not agree: {measured}")
-    best = {name: min(results, key=lambda result: result["seconds"]) for name, results in measured.items()}
+    best = {
+        name: min(results, key=lambda result: result["seconds"])
+        for name, results in measured.items()
+    }
     ours, theirs = best["pslrec"], best["pandas"]
     times_faster = round(theirs["seconds"] / ours["seconds"], 2)
     return {
@@ -73,14 +80,18 @@ def _summary(measured: dict[str, list[dict[str, Any]]], file_mb: float) -> dict[
         "result": {name: ours[name] for name in ("users", "items", "pairs")},
         "same_result": True,
         "times_faster": times_faster,
-        "times_less_processor_time": round(theirs["processor_seconds"] / ours["processor_seconds"], 2),
+        "times_less_processor_time": round(
+            theirs["processor_seconds"] / ours["processor_seconds"], 2
+        ),
         "targets": TARGETS,
         "targets_met": {
             "seconds": ours["seconds"] < TARGETS["seconds"],
             "peak_gb": ours["peak_gb"] < TARGETS["peak_gb"],
             "times_faster": times_faster >= TARGETS["times_faster"],
         },
-        "rounds": {name: [_round(result) for result in results] for name, results in measured.items()},
+        "rounds": {
+            name: [_round(result) for result in results] for name, results in measured.items()
+        },
     }
 
 
@@ -96,7 +107,9 @@ def _row(name: str, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _round(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: result[name] for name in ("seconds", "processor_seconds", "peak_gb", "stages", "load")}
+    return {
+        name: result[name] for name in ("seconds", "processor_seconds", "peak_gb", "stages", "load")
+    }
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -114,13 +127,20 @@ def markdown(record: dict[str, Any]) -> str:
 
 def _about_load(result: dict[str, Any]) -> str:
     load_then = max(
-        measured["load"][0] for rounds in result["rounds"].values() for measured in rounds if measured["load"]
+        measured["load"][0]
+        for rounds in result["rounds"].values()
+        for measured in rounds
+        if measured["load"]
     )
     busy = (
         f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores), which lengthens all times and "
         "need not do so alike for both."
     )
-    missed = [f"`{name}` ({result['targets'][name]:g})" for name, met in result["targets_met"].items() if not met]
+    missed = [
+        f"`{name}` ({result['targets'][name]:g})"
+        for name, met in result["targets_met"].items()
+        if not met
+    ]
     verdict = f" Targets not met in this run: {', '.join(missed)}." if missed else ""
     return (busy if load_then > CORES else "") + verdict
 

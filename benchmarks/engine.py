@@ -19,15 +19,15 @@ from benchmarks._data import published
 from benchmarks._publish import load_record, table
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
-from pslrec.experiment import MemoryStore
-from pslrec.experiment.assembly import build_batches, build_model
-from pslrec.experiment.inputs import TrainingData
-from pslrec.kernels import adam, catalog
+from pslrec.experiment import MemoryStore, TrainingData, build_batches, build_model
+from pslrec.kernels import _adam as adam
+from pslrec.kernels import _catalog as catalog
 from pslrec.sampling import UserBlocks
-from pslrec.training import Trainer
-from pslrec.training.events import EpochFinished, Event
+from pslrec.training import EpochFinished, Event, Trainer
 
-DESCRIPTION = "exact epochs of MF, d = 64, beside their three GEMMs, a naive PyTorch epoch, and peers"
+DESCRIPTION = (
+    "exact epochs of MF, d = 64, beside their three GEMMs, a naive PyTorch epoch, and peers"
+)
 DIMENSION = 64
 # At most so many times the products.
 TARGETS = {"psl-relu": 1.8, "sl": 1.6, "psl-tanh": 2.5, "psl-atan": 2.5}
@@ -38,7 +38,9 @@ NEGATIVES = 1000
 PEER_ROUNDS = 5
 
 
-def run(rounds: int = 7, gowalla_rounds: int = 2, *, report: Callable[[str], None] | None = None) -> dict[str, Any]:
+def run(
+    rounds: int = 7, gowalla_rounds: int = 2, *, report: Callable[[str], None] | None = None
+) -> dict[str, Any]:
     """Measure epochs, their parts, and what they are compared with.
 
     Args:
@@ -58,7 +60,9 @@ def run(rounds: int = 7, gowalla_rounds: int = 2, *, report: Callable[[str], Non
         dataset = published(name)
         for loss, target in TARGETS.items():
             tell(f"{loss} on {name}")
-            rows.append({"data": name, "loss": loss, **_epochs(dataset, loss, n_rounds), "target": target})
+            rows.append(
+                {"data": name, "loss": loss, **_epochs(dataset, loss, n_rounds), "target": target}
+            )
         tell(f"profile on {name}")
         profiles.append({"data": name, **_profile(dataset, "psl-relu")})
     electronic = published("electronic")
@@ -77,7 +81,9 @@ def run(rounds: int = 7, gowalla_rounds: int = 2, *, report: Callable[[str], Non
     }
 
 
-def _trainer(dataset: Dataset, loss: str, epochs: int, listener: Callable[[Event], None]) -> Trainer:
+def _trainer(
+    dataset: Dataset, loss: str, epochs: int, listener: Callable[[Event], None]
+) -> Trainer:
     config = RunConfig.from_settings(
         {
             "loss.name": loss,
@@ -90,7 +96,9 @@ def _trainer(dataset: Dataset, loss: str, epochs: int, listener: Callable[[Event
     backbone, built = build_model(config, dataset.train)
     batches = build_batches(config, TrainingData(dataset, dataset.train, None))
     options = config.training.trainer_options(len(batches))
-    return Trainer(backbone, built, batches, options=options, store=MemoryStore(), listeners=(listener,))
+    return Trainer(
+        backbone, built, batches, options=options, store=MemoryStore(), listeners=(listener,)
+    )
 
 
 def _epochs(dataset: Dataset, loss: str, rounds: int) -> dict[str, Any]:
@@ -242,7 +250,11 @@ def _naive_epoch(train: Interactions) -> float:
         optimizer.step()
 
     step()
-    return _seconds(lambda: [step() for _ in range(NAIVE_STEPS)]) / NAIVE_STEPS * len(UserBlocks(train))  # type: ignore[arg-type]
+    return (
+        _seconds(lambda: [step() for _ in range(NAIVE_STEPS)])
+        / NAIVE_STEPS
+        * len(UserBlocks(train))
+    )  # type: ignore[arg-type]
 
 
 def _peers(train: Interactions) -> list[dict[str, Any]]:
@@ -250,7 +262,9 @@ def _peers(train: Interactions) -> list[dict[str, Any]]:
         from implicit.als import AlternatingLeastSquares
         from implicit.bpr import BayesianPersonalizedRanking
     except ImportError:
-        return [{"peer": "implicit", "epoch s": "not installed; pip install pslrec[bench]", "does": ""}]
+        return [
+            {"peer": "implicit", "epoch s": "not installed; pip install pslrec[bench]", "does": ""}
+        ]
     matrix = train.matrix().astype(np.float32)
     rows = []
     for peer, does in (

@@ -14,10 +14,15 @@ import torch
 
 from benchmarks._plots import Axis, Chart, lines
 from benchmarks._publish import table
-from pslrec.kernels.catalog import TOLERANCE, RowOperation, row_gradients
-from pslrec.kernels.catalog_block import CatalogBlock
-from pslrec.kernels.native import IS_COMPILED
-from pslrec.kernels.negatives import NegativePool, Rows
+from pslrec.kernels import (
+    IS_COMPILED,
+    TOLERANCE,
+    CatalogBlock,
+    NegativePool,
+    RowOperation,
+    Rows,
+    row_gradients,
+)
 from pslrec.losses import SURROGATES
 
 DESCRIPTION = "error of loss and gradient by the number of nodes R, against all pairs in float64"
@@ -72,7 +77,11 @@ def run(*, report: Callable[[str], None] | None = None) -> dict[str, Any]:
             tell(f"{name}, temperature {temperature}")
             for shape in SHAPES:
                 points += _points(name, temperature, shape)
-            mine = [point for point in points if (point["surrogate"], point["temperature"]) == (name, temperature)]
+            mine = [
+                point
+                for point in points
+                if (point["surrogate"], point["temperature"]) == (name, temperature)
+            ]
             rows.append(_row(name, temperature, mine))
     chosen = [point for point in points if point["R"] == "chosen"]
     worst = {kind: max(point[kind] for point in chosen) for kind in TARGETS}
@@ -113,7 +122,9 @@ def _all_pairs(scores: torch.Tensor, name: str, exponent: float) -> tuple[float,
     return float(loss.detach()), scores.grad
 
 
-def _errors(scores: np.ndarray, operation: RowOperation, truth: tuple[float, torch.Tensor]) -> tuple[float, float]:
+def _errors(
+    scores: np.ndarray, operation: RowOperation, truth: tuple[float, torch.Tensor]
+) -> tuple[float, float]:
     """Of the loss per positive, relative where it is above 1; of the gradient, relative to its largest entry."""
     own = Rows(torch.tensor([0, N_POSITIVES]), torch.arange(N_POSITIVES, dtype=torch.int32))
     block = CatalogBlock(torch.zeros(1, dtype=torch.int64), own, NegativePool(own, N_ITEMS))

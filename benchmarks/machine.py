@@ -7,7 +7,17 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("pslrec", "torch", "numpy", "scipy", "polars", "pandas", "pyarrow", "implicit", "irspack")
+PACKAGES = (
+    "pslrec",
+    "torch",
+    "numpy",
+    "scipy",
+    "polars",
+    "pandas",
+    "pyarrow",
+    "implicit",
+    "irspack",
+)
 BYTES_PER_GIGABYTE = 1e9
 
 

@@ -26,7 +26,9 @@ NAMES = ("lightgcn", "xsimgcl")
 TARGETS = {"ratio": 1.5, "lightgcn_epoch_seconds": 10.0}
 
 
-def run(rounds: int = 21, *, epochs: int = 3, report: Callable[[str], None] | None = None) -> dict[str, Any]:
+def run(
+    rounds: int = 21, *, epochs: int = 3, report: Callable[[str], None] | None = None
+) -> dict[str, Any]:
     """Measure propagation and epochs.
 
     Args:
@@ -76,13 +78,21 @@ def _propagation(train: Interactions, name: str, rounds: int) -> dict[str, Any]:
             work()
             seconds[contestant].append(time.perf_counter() - started)
     times = {
-        plain: [ours / theirs for ours, theirs in zip(seconds["propagation"][1:], seconds[plain][1:], strict=True)]
+        plain: [
+            ours / theirs
+            for ours, theirs in zip(seconds["propagation"][1:], seconds[plain][1:], strict=True)
+        ]
         for plain in ("torch", "scipy")
     }
     return {
         "layers": n_layers,
-        **{f"{contestant} ms": round(1000 * statistics.median(found[1:]), 1) for contestant, found in seconds.items()},
-        **{f"times {plain}": round(statistics.median(ratios), 2) for plain, ratios in times.items()},
+        **{
+            f"{contestant} ms": round(1000 * statistics.median(found[1:]), 1)
+            for contestant, found in seconds.items()
+        },
+        **{
+            f"times {plain}": round(statistics.median(ratios), 2) for plain, ratios in times.items()
+        },
     }
 
 
@@ -110,7 +120,9 @@ def _torch_products(train: Interactions, backbone: Backbone, n_layers: int) -> C
 
 
 def _scipy_products(train: Interactions, backbone: Backbone, n_layers: int) -> Callable[[], object]:
-    users, items = (side.detach().clone().numpy() for side in (backbone.user_table, backbone.item_table))
+    users, items = (
+        side.detach().clone().numpy() for side in (backbone.user_table, backbone.item_table)
+    )
     to_users, to_items = _matrices(train)
 
     def work() -> None:

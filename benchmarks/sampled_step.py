@@ -39,9 +39,15 @@ def _summary(measured: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     naive, fused = measured["naive"], measured["fused"]
     for theirs, ours in zip(naive[0]["losses"], fused[0]["losses"], strict=False):
         if abs(theirs - ours) > LOSS_TOLERANCE * abs(theirs):
-            raise RuntimeError(f"the steps do not agree: {naive[0]['losses']} and {fused[0]['losses']}")
-    faster = [_milliseconds(slow) / _milliseconds(fast) for slow, fast in zip(naive, fused, strict=True)]
-    less = [large["grown"] / max(small["grown"], 1) for large, small in zip(naive, fused, strict=True)]
+            raise RuntimeError(
+                f"the steps do not agree: {naive[0]['losses']} and {fused[0]['losses']}"
+            )
+    faster = [
+        _milliseconds(slow) / _milliseconds(fast) for slow, fast in zip(naive, fused, strict=True)
+    ]
+    less = [
+        large["grown"] / max(small["grown"], 1) for large, small in zip(naive, fused, strict=True)
+    ]
     found = {
         "times_faster": round(statistics.median(faster), 1),
         "times_less_memory": round(statistics.median(less), 1),

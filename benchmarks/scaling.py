@@ -18,14 +18,24 @@ from benchmarks._epochs import epoch_seconds
 from benchmarks._memory import MEBIBYTE
 from benchmarks._plots import Axis, Chart, lines
 from benchmarks._publish import about_load, table
-from pslrec.kernels.catalog import RowOperation, row_gradients
-from pslrec.kernels.catalog_block import CatalogBlock
-from pslrec.kernels.native import IS_COMPILED
-from pslrec.kernels.negatives import NegativePool, Rows
+from pslrec.kernels import (
+    IS_COMPILED,
+    CatalogBlock,
+    NegativePool,
+    RowOperation,
+    Rows,
+    row_gradients,
+)
 from pslrec.losses import SURROGATES
 
 DESCRIPTION = "exact training by length of history, by users x items, and its memory"
-LOSSES = {"sl": "exp", "psl-relu": "relu", "psl-tanh": "tanh", "psl-atan": "atan", "psl-softplus": "softplus"}
+LOSSES = {
+    "sl": "exp",
+    "psl-relu": "relu",
+    "psl-tanh": "tanh",
+    "psl-atan": "atan",
+    "psl-softplus": "softplus",
+}
 HISTORIES = (10, 100, 1_000, 10_000)
 CATALOGUE = 20_000
 EXPONENT = 10.0
@@ -79,20 +89,34 @@ def _histories(tell: Callable[[str], None]) -> list[dict[str, Any]]:
         tell(f"histories of {length:,}")
         for loss, surrogate in LOSSES.items():
             seconds = _row_seconds(length, RowOperation("log-sum", surrogate, EXPONENT), ROW_ROUNDS)
-            points.append({"loss": loss, "positives": length, "microseconds": round(1e6 * seconds, 1)})
+            points.append(
+                {"loss": loss, "positives": length, "microseconds": round(1e6 * seconds, 1)}
+            )
         if length <= LONGEST_OF_ALL_PAIRS:
-            points.append({"loss": ALL_PAIRS, "positives": length, "microseconds": round(1e6 * _all_pairs(length), 1)})
+            points.append(
+                {
+                    "loss": ALL_PAIRS,
+                    "positives": length,
+                    "microseconds": round(1e6 * _all_pairs(length), 1),
+                }
+            )
     return points
 
 
 def _row_seconds(length: int, operation: RowOperation, rounds: int) -> float:
     """Of one user, in the fastest round: a row is so short that others' work is seen at once."""
     random = np.random.default_rng(length)
-    scores = torch.from_numpy(random.normal(0, 0.12, (USERS_AT_ONCE, CATALOGUE)).clip(-0.5, 0.5).astype(np.float32))
-    positives = np.sort(np.stack([random.choice(CATALOGUE, length, replace=False) for _ in range(USERS_AT_ONCE)]))
+    scores = torch.from_numpy(
+        random.normal(0, 0.12, (USERS_AT_ONCE, CATALOGUE)).clip(-0.5, 0.5).astype(np.float32)
+    )
+    positives = np.sort(
+        np.stack([random.choice(CATALOGUE, length, replace=False) for _ in range(USERS_AT_ONCE)])
+    )
     offsets = torch.arange(USERS_AT_ONCE + 1) * length
     lists = Rows(offsets, torch.from_numpy(positives.astype(np.int32).ravel()))
-    nothing_taken = Rows(torch.zeros(USERS_AT_ONCE + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int32))
+    nothing_taken = Rows(
+        torch.zeros(USERS_AT_ONCE + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int32)
+    )
     block = CatalogBlock(torch.arange(USERS_AT_ONCE), lists, NegativePool(nothing_taken, CATALOGUE))
     seconds = []
     for _ in range(1 + rounds):
@@ -105,7 +129,9 @@ def _row_seconds(length: int, operation: RowOperation, rounds: int) -> float:
 
 def _all_pairs(length: int) -> float:
     """Loss and gradient of one user as they are written, the faster of two."""
-    scores = (torch.randn(CATALOGUE, generator=torch.Generator().manual_seed(length)) * 0.12).requires_grad_()
+    scores = (
+        torch.randn(CATALOGUE, generator=torch.Generator().manual_seed(length)) * 0.12
+    ).requires_grad_()
     sigma, seconds = SURROGATES["tanh"](), []
     for _ in range(2):
         started = time.perf_counter()
@@ -118,7 +144,9 @@ def _all_pairs(length: int) -> float:
 def _history_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for loss in LOSSES:
-        by_length = {point["positives"]: point["microseconds"] for point in points if point["loss"] == loss}
+        by_length = {
+            point["positives"]: point["microseconds"] for point in points if point["loss"] == loss
+        }
         ratio = round(by_length[HISTORIES[-1]] / by_length[HISTORIES[0]], 2)
         columns = {f"{length:,} positives": by_length[length] for length in HISTORIES}
         rows.append({"loss": loss, **columns, "longest / shortest": ratio})
@@ -134,7 +162,9 @@ def _epochs(rounds: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
             seconds = statistics.median(
                 epoch_seconds(train, {"loss.name": loss, "loss.temperature": 0.1}, rounds=rounds)
             )
-            points.append({"loss": loss, "millions": n_users * n_items / 1e6, "seconds": round(seconds, 4)})
+            points.append(
+                {"loss": loss, "millions": n_users * n_items / 1e6, "seconds": round(seconds, 4)}
+            )
     return points
 
 
@@ -142,7 +172,9 @@ def _fit(loss: str, points: list[dict[str, Any]]) -> dict[str, Any]:
     """The line through the origin that is nearest in relative terms."""
     rates = [point["seconds"] / point["millions"] for point in points]
     rate = sum(rates) / len(rates)
-    by_size = {f"{point['millions']:,.0f} million, s": round(point["seconds"], 3) for point in points}
+    by_size = {
+        f"{point['millions']:,.0f} million, s": round(point["seconds"], 3) for point in points
+    }
     deviation = max(abs(each / rate - 1) for each in rates)
     return {
         "loss": loss,

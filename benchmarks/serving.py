@@ -20,12 +20,13 @@ from typing import Any
 from benchmarks._publish import load_record
 from benchmarks.machine import load, usable_cores
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import planted_tastes
-from pslrec.data.writing import write_interactions
+from pslrec.data import planted_tastes, write_interactions
 from pslrec.experiment import run as train
 from pslrec.inference import TrainedModel
 
-DESCRIPTION = "requests per second and latency of `pslrec serve` on Amazon-Electronic, single users, k = 20"
+DESCRIPTION = (
+    "requests per second and latency of `pslrec serve` on Amazon-Electronic, single users, k = 20"
+)
 CONNECTIONS = (1, 16, 64)
 K = 20
 TARGET_REQUESTS, TARGET_P99 = 1000, 50.0
@@ -37,7 +38,10 @@ MEBIBYTE = 2**20
 
 
 def run(
-    seconds: float = 10.0, *, memory_minutes: float = 0.0, report: Callable[[str], None] | None = None
+    seconds: float = 10.0,
+    *,
+    memory_minutes: float = 0.0,
+    report: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Train a model, serve it, and ask.
 
@@ -71,7 +75,9 @@ def run(
         "data": origin,
         "cores": usable_cores(),
         "target": f"{TARGET_REQUESTS} requests/s with p99 under {TARGET_P99:g} ms",
-        "target_met_at": [row["connections"] for row, is_met in zip(rows, met, strict=True) if is_met],
+        "target_met_at": [
+            row["connections"] for row, is_met in zip(rows, met, strict=True) if is_met
+        ],
         **memory,
         "loads": load(),
     }
@@ -99,7 +105,15 @@ def _train(path: Path) -> str:
 
 @contextmanager
 def _server(path: Path) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-c", "from pslrec.cli import main; main()", "serve", str(path), "--port", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        "from pslrec.cli import main; main()",
+        "serve",
+        str(path),
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
@@ -114,18 +128,34 @@ def _server(path: Path) -> Iterator[tuple[int, int]]:
                 raise RuntimeError(f"the service did not stop well: {process.stderr.read()}")
 
 
-def _ask(port: int, path: str, bodies: list[Any], n_connections: int, seconds: float) -> dict[str, float]:
-    settings = {"port": port, "path": path, "bodies": bodies, "connections": n_connections, "seconds": seconds}
+def _ask(
+    port: int, path: str, bodies: list[Any], n_connections: int, seconds: float
+) -> dict[str, float]:
+    settings = {
+        "port": port,
+        "path": path,
+        "bodies": bodies,
+        "connections": n_connections,
+        "seconds": seconds,
+    }
     done = subprocess.run(
-        [sys.executable, str(CLIENT)], input=json.dumps(settings), capture_output=True, text=True, check=True
+        [sys.executable, str(CLIENT)],
+        input=json.dumps(settings),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     measured: dict[str, float] = json.loads(done.stdout)
     if measured["failed"]:
-        raise RuntimeError(f"{measured['failed']:.0f} of {measured['requests']:.0f} requests failed")
+        raise RuntimeError(
+            f"{measured['failed']:.0f} of {measured['requests']:.0f} requests failed"
+        )
     return measured
 
 
-def _measure(port: int, process: int, bodies: list[Any], n_connections: int, seconds: float) -> dict[str, Any]:
+def _measure(
+    port: int, process: int, bodies: list[Any], n_connections: int, seconds: float
+) -> dict[str, Any]:
     before = _processor_seconds(process)
     measured = _ask(port, "/recommend", bodies, n_connections, seconds)
     worked = _processor_seconds(process) - before
@@ -144,16 +174,26 @@ def _measure(port: int, process: int, bodies: list[Any], n_connections: int, sec
 def _kinds(model: TrainedModel, bodies: list[Any]) -> list[tuple[str, list[Any]]]:
     """Requests of every kind: lists, lists with reasons, lists for new people."""
     items, seen = model.items.series.to_list(), model.seen
-    histories = [[items[row] for row in seen.items[seen.offsets[user] : seen.offsets[user + 1]]] for user in range(200)]
+    histories = [
+        [items[row] for row in seen.items[seen.offsets[user] : seen.offsets[user + 1]]]
+        for user in range(200)
+    ]
     return [
         ("/recommend", bodies),
         ("/recommend", [{**body, "explain": 3, "with_history": True} for body in bodies]),
-        ("/recommend-for-history", [{"history": history, "k": K, "explain": 3} for history in histories if history]),
+        (
+            "/recommend-for-history",
+            [{"history": history, "k": K, "explain": 3} for history in histories if history],
+        ),
     ]
 
 
 def _watch_memory(
-    port: int, process: int, kinds: list[tuple[str, list[Any]]], minutes: float, tell: Callable[[str], None]
+    port: int,
+    process: int,
+    kinds: list[tuple[str, list[Any]]],
+    minutes: float,
+    tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Memory of the server while it is asked for lists of all kinds, and now and then to reload."""
     end, sizes = time.monotonic() + 60 * minutes, []
@@ -187,7 +227,11 @@ def markdown(record: dict[str, Any]) -> str:
     """A sentence and a table for the documentation."""
     result, machine = record["result"], record["machine"]
     rows = result["rows"]
-    lines = [list(rows[0]), ["---:"] * len(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
+    lines = [
+        list(rows[0]),
+        ["---:"] * len(rows[0]),
+        *([str(cell) for cell in row.values()] for row in rows),
+    ]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     memory = ""
     if "memory_minutes" in result:

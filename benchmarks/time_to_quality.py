@@ -59,7 +59,7 @@ def search(*, report: Callable[[str], None], threads: int = 1) -> Path:
 
 def contestants() -> dict[str, dict[str, Any]]:
     """Kind, dimension and settings of every contestant, by name."""
-    from pslrec.config.presets import PRESETS
+    from pslrec.config import PRESETS
 
     found: dict[str, dict[str, Any]] = {}
     for preset, settings in PRESETS.items():
@@ -82,7 +82,9 @@ def contestants() -> dict[str, dict[str, Any]]:
 def _require_data() -> None:
     if not is_published("electronic"):
         # On made-up data the settings mean nothing, and the tables would carry a false name.
-        raise FileNotFoundError("the published Amazon-Electronic is not here; set PSLREC_DATA_DIR to where it lies")
+        raise FileNotFoundError(
+            "the published Amazon-Electronic is not here; set PSLREC_DATA_DIR to where it lies"
+        )
 
 
 def _child(kind: str, settings: dict[str, Any]) -> tuple[float, list[dict[str, float]]]:
@@ -111,7 +113,10 @@ def plots(record: dict[str, Any]) -> dict[str, Any]:
     for name, curve in record["result"]["curves"].items():
         family, _, dimension = name.partition(", d = ")
         line = {"contestant": family, "dimension": dimension or "no dimension"}
-        points.extend({**line, "seconds": point["seconds"], "ndcg": point["test"]} for point in curve["points"])
+        points.extend(
+            {**line, "seconds": point["seconds"], "ndcg": point["test"]}
+            for point in curve["points"]
+        )
     x = Axis("seconds", "seconds from a cold process", "log")
     y = Axis("ndcg", "test NDCG@20", "linear")
     size = (420, 300)

@@ -39,7 +39,11 @@ def publish(name: str, text: str, page: Path = PAGE) -> None:
     """Put a text between the markers of this name."""
     marked = rf"(<!-- {name} results -->\n).*?(<!-- end of {name} results -->)"
     before = page.read_text()
-    after, count = re.subn(marked, lambda match: f"{match[1]}{text}\n{match[2]}", before, flags=re.DOTALL)
+    after, count = re.subn(
+        marked, lambda match: f"{match[1]}{text}\n{match[2]}", before, flags=re.DOTALL
+    )
     if count != 1:
-        raise ValueError(f"{page} must have the markers of `{name}` once, it has them {count} times")
+        raise ValueError(
+            f"{page} must have the markers of `{name}` once, it has them {count} times"
+        )
     write_text(page, after)

@@ -45,7 +45,12 @@ def markdown(rows: Sequence[dict[str, Any]], published: Value) -> str:
     """The values and their differences to the published ones."""
     assert published.recall is not None
     assert published.ndcg is not None
-    headings = {"weight of the contrast": "---:", "epoch": "---:", "Recall@20": "---:", "NDCG@20": "---:"}
+    headings = {
+        "weight of the contrast": "---:",
+        "epoch": "---:",
+        "Recall@20": "---:",
+        "NDCG@20": "---:",
+    }
     lines = []
     for row in rows:
         recall, ndcg = float(row["recall20"]), float(row["ndcg20"])
@@ -54,7 +59,9 @@ def markdown(rows: Sequence[dict[str, Any]], published: Value) -> str:
             f"{ndcg:.4f}, {ndcg / published.ndcg - 1:+.1%}",
         )
         lines.append((row["contrast_weight"], row["epoch"], *values))
-    return table(headings, [*lines, ("published", "", f"{published.recall:.4f}", f"{published.ndcg:.4f}")])
+    return table(
+        headings, [*lines, ("published", "", f"{published.recall:.4f}", f"{published.ndcg:.4f}")]
+    )
 
 
 def main() -> None:

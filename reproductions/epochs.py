@@ -45,7 +45,10 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     return table(
         headings,
         [
-            (*(row[name] for name in names), *(f"{float(row[name]):.4f}" for name in ("after_all", "after_10")))
+            (
+                *(row[name] for name in names),
+                *(f"{float(row[name]):.4f}" for name in ("after_all", "after_10")),
+            )
             for row in rows
         ],
     )

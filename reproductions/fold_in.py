@@ -25,12 +25,9 @@ from _records import append, publish, read, table
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, load
 from pslrec.data.splits import carve_validation
-from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.evaluation.task import RowLists, Split
+from pslrec.evaluation import EmbeddingScorer, RowLists, Split, evaluate
 from pslrec.experiment import run
-from pslrec.inference import TrainedModel
-from pslrec.inference.fold_in import FoldIn, StepPlan
-from pslrec.inference.ranking import DEFAULT_MEMORY_BUDGET, selected_lists
+from pslrec.inference import DEFAULT_MEMORY_BUDGET, FoldIn, StepPlan, TrainedModel, selected_lists
 from pslrec.losses import LOSSES
 
 SHARE, AT_LEAST = 0.1, 1000
@@ -64,7 +61,9 @@ def held_out_users(dataset: Dataset, seed: int = SEED) -> np.ndarray:
     users = np.unique(dataset.train.users)
     count = max(AT_LEAST, int(SHARE * len(users)))
     for each in (CHOSEN_BY, SEED):
-        drawn = np.random.default_rng(each).choice(users, size=min(count, len(users)), replace=False)
+        drawn = np.random.default_rng(each).choice(
+            users, size=min(count, len(users)), replace=False
+        )
         users = np.setdiff1d(users, drawn)
         if each == seed:
             break
@@ -72,7 +71,12 @@ def held_out_users(dataset: Dataset, seed: int = SEED) -> np.ndarray:
 
 
 def quality(
-    dataset: Dataset, model: TrainedModel, held_out: np.ndarray, vectors: torch.Tensor | None = None, *, split: Split
+    dataset: Dataset,
+    model: TrainedModel,
+    held_out: np.ndarray,
+    vectors: torch.Tensor | None = None,
+    *,
+    split: Split,
 ) -> float:
     """NDCG@20 of the held-out users on a part of the data; `vectors` takes the place of their own."""
     users = model.user_vectors.clone()
@@ -80,18 +84,26 @@ def quality(
         users[torch.from_numpy(held_out)] = vectors
     part = dataset.parts()[split]
     judged = replace(dataset, **{split: part.select(np.isin(part.users, held_out))})
-    return evaluate(EmbeddingScorer(users, model.item_vectors), judged, split=split, k=[20], metrics=["ndcg"])[
-        "ndcg@20"
-    ]
+    return evaluate(
+        EmbeddingScorer(users, model.item_vectors), judged, split=split, k=[20], metrics=["ndcg"]
+    )["ndcg@20"]
 
 
 def configured(backbone: str, loss: str, epochs: int | None = None) -> RunConfig:
     """Settings of a training, in which nothing is left to choose."""
-    settings = SETTINGS[backbone, loss] | {"data.validation": "none", "loss.name": loss, "backbone.name": backbone}
-    return RunConfig.from_settings(settings | ({} if epochs is None else {"training.epochs": epochs}))
+    settings = SETTINGS[backbone, loss] | {
+        "data.validation": "none",
+        "loss.name": loss,
+        "backbone.name": backbone,
+    }
+    return RunConfig.from_settings(
+        settings | ({} if epochs is None else {"training.epochs": epochs})
+    )
 
 
-def measure(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None) -> dict[str, object]:
+def measure(
+    dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None
+) -> dict[str, object]:
     """Train with and without the held-out users, and compare."""
     config = configured(backbone, loss, epochs)
     held_out = held_out_users(dataset)
@@ -112,10 +124,14 @@ def measure(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = 
     }
 
 
-def try_plans(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None) -> Iterator[dict[str, object]]:
+def try_plans(
+    dataset: Dataset, backbone: str, loss: str, *, epochs: int | None = None
+) -> Iterator[dict[str, object]]:
     """Train without people held out, fold them in by every plan of the grid, look for their validation items."""
     nothing = dataset.train.select(np.zeros(0, dtype=np.int64))
-    dataset = replace(carve_validation(dataset, "fraction"), test=nothing)  # a choice must not know test items
+    dataset = replace(
+        carve_validation(dataset, "fraction"), test=nothing
+    )  # a choice must not know test items
     held_out = held_out_users(dataset, CHOSEN_BY)
     others = replace(_without(dataset, held_out), validation=None)
     model = _trained(configured(backbone, loss, epochs), others)
@@ -130,7 +146,9 @@ def try_plans(dataset: Dataset, backbone: str, loss: str, *, epochs: int | None 
                 "held_out": len(held_out),
                 "steps": n_steps,
                 "turn": turn,
-                "validation_ndcg20": round(quality(dataset, model, held_out, vectors, split="validation"), 5),
+                "validation_ndcg20": round(
+                    quality(dataset, model, held_out, vectors, split="validation"), 5
+                ),
                 "seed": CHOSEN_BY,
             }
 
@@ -147,7 +165,8 @@ def chosen_plans(rows: Iterable[Mapping[str, Any]]) -> dict[str, StepPlan]:
         share = float(row["validation_ndcg20"]) / best[row["backbone"], row["loss"]]
         shares[row["similarity"]][StepPlan(int(row["steps"]), float(row["turn"]))].append(share)
     means = {
-        similarity: {plan: np.mean(found) for plan, found in plans.items()} for similarity, plans in shares.items()
+        similarity: {plan: np.mean(found) for plan, found in plans.items()}
+        for similarity, plans in shares.items()
     }
     return {similarity: _fewest_steps(plans) for similarity, plans in means.items()}
 
@@ -167,14 +186,22 @@ def _trained(config: RunConfig, dataset: Dataset) -> TrainedModel:
         return TrainedModel.load(Path(directory) / "run")
 
 
-def _folded_in(model: TrainedModel, dataset: Dataset, users: np.ndarray, plan: StepPlan | None = None) -> torch.Tensor:
+def _folded_in(
+    model: TrainedModel, dataset: Dataset, users: np.ndarray, plan: StepPlan | None = None
+) -> torch.Tensor:
     fold_in = FoldIn(model.frozen(), memory_budget=DEFAULT_MEMORY_BUDGET, plan=plan)
     return fold_in.vectors(selected_lists(RowLists.of(dataset.train), users))
 
 
 def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
     """The results for the documentation."""
-    headings = {"backbone": "---", "loss": "---", "trained in": "---:", "folded in": "---:", "ratio": "---:"}
+    headings = {
+        "backbone": "---",
+        "loss": "---",
+        "trained in": "---:",
+        "folded in": "---:",
+        "ratio": "---:",
+    }
     return table(
         headings,
         [
@@ -194,14 +221,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", help="a data set that comes split")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
-    parser.add_argument("--choose", action="store_true", help="try all plans on validation items, and tell the best")
+    parser.add_argument(
+        "--choose", action="store_true", help="try all plans on validation items, and tell the best"
+    )
     parser.add_argument("--backbone", choices=BACKBONES, action="append", help="all if not given")
     parser.add_argument("--loss", choices=LOSS_NAMES, action="append", help="all if not given")
     arguments = parser.parse_args()
     dataset = load(arguments.data)
     for backbone in arguments.backbone or BACKBONES:
         for loss in arguments.loss or LOSS_NAMES:
-            rows = try_plans(dataset, backbone, loss) if arguments.choose else [measure(dataset, backbone, loss)]
+            rows = (
+                try_plans(dataset, backbone, loss)
+                if arguments.choose
+                else [measure(dataset, backbone, loss)]
+            )
             for row in rows:
                 append(arguments.out, row)
                 print(row, flush=True)

@@ -27,9 +27,8 @@ import torch
 from _records import append, publish, read, table
 
 from pslrec.config import RunConfig, preset_settings
-from pslrec.data import Dataset, load
-from pslrec.data.interactions import concatenate
-from pslrec.data.splits.by_name import carve_validation
+from pslrec.data import Dataset, concatenate, load
+from pslrec.data.splits import carve_validation
 from pslrec.experiment import load_dataset, run
 
 PRESET = "fast"
@@ -46,7 +45,12 @@ def without_test(dataset: Dataset) -> Dataset:
 
 
 def measure(
-    dataset: Dataset, protocol: str, seed: int, *, evaluated_on: str = "test", epochs: int | None = None
+    dataset: Dataset,
+    protocol: str,
+    seed: int,
+    *,
+    evaluated_on: str = "test",
+    epochs: int | None = None,
 ) -> dict[str, Any]:
     """Train and choose the epoch on validation; refit by either schedule; NDCG@20 of all three."""
     if evaluated_on == "validation":
@@ -133,7 +137,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
     parser.add_argument("--protocol", choices=("strict", "paper"), default="strict")
     parser.add_argument(
-        "--evaluated-on", choices=EVALUATED_ON, default="test", help="the part that tells what they are worth"
+        "--evaluated-on",
+        choices=EVALUATED_ON,
+        default="test",
+        help="the part that tells what they are worth",
     )
     parser.add_argument("--seed", type=int, action="append", help="of training; three if not given")
     parser.add_argument("--threads", type=int, help="processor threads; all if not given")

@@ -57,12 +57,25 @@ def markdown(rows: Sequence[dict[str, Any]], chosen: Sequence[dict[str, str]], g
         (own,) = (
             each
             for each in chosen
-            if (each["dataset"], each["backbone"], each["mode"], each["protocol"], each["seed"], each["loss"])
+            if (
+                each["dataset"],
+                each["backbone"],
+                each["mode"],
+                each["protocol"],
+                each["seed"],
+                each["loss"],
+            )
             == ("Amazon-Electronic", "MF", "catalog", "paper", str(row["seed"]), names[row["loss"]])
         )
         before, after = float(own["ours_ndcg20"]), float(row["ndcg20"])
         published = f"{float(own['published_ndcg20']):.4f}"
-        values = (own["best_epoch"], f"{before:.4f}", row["epoch"], f"{after:.4f}", f"{after / before - 1:+.1%}")
+        values = (
+            own["best_epoch"],
+            f"{before:.4f}",
+            row["epoch"],
+            f"{after:.4f}",
+            f"{after / before - 1:+.1%}",
+        )
         lines.append((own["loss"], published, *values))
     return table(headings, lines)
 
@@ -74,7 +87,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
     arguments = parser.parse_args()
     grid, dataset = Grid(PAPER), load(arguments.data)
-    choice = Choice(datasets=["electronic"], backbones=["mf"], losses=arguments.losses, modes=["catalog"])
+    choice = Choice(
+        datasets=["electronic"], backbones=["mf"], losses=arguments.losses, modes=["catalog"]
+    )
     for cell in grid.cells("iid", choice):
         row = measure(dataset, dict(cell.settings))
         append(arguments.out, row)

@@ -106,7 +106,9 @@ def measure(log: Interactions, name: str, seed: int, **changes: Any) -> Iterator
                 begun = {"training.warm_start": str(earlier)} if start == "warm" else {}
                 for epochs in LENGTHS:
                     length = {"training.epochs": epochs, "training.validate_every": epochs}
-                    found = run(RunConfig.from_settings({**settings, **begun, **length}), data=days.today)
+                    found = run(
+                        RunConfig.from_settings({**settings, **begun, **length}), data=days.today
+                    )
                     value = found.metrics["validation"]["ndcg@20"]
                     yield {
                         **facts,
@@ -119,7 +121,9 @@ def measure(log: Interactions, name: str, seed: int, **changes: Any) -> Iterator
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """For each data set the means over seeds, and how many epochs are enough."""
-    return "\n\n".join(_of_one([row for row in rows if row["data"] == data]) for data in _distinct(rows, "data"))
+    return "\n\n".join(
+        _of_one([row for row in rows if row["data"] == data]) for data in _distinct(rows, "data")
+    )
 
 
 def _of_one(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -134,11 +138,19 @@ def _of_one(rows: Sequence[Mapping[str, Any]]) -> str:
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     values: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for row in rows:
-        values[row["kind"], row["start"], int(row["epochs"])].append(float(row["validation_ndcg20"]))
+        values[row["kind"], row["start"], int(row["epochs"])].append(
+            float(row["validation_ndcg20"])
+        )
     means = {key: mean(found) for key, found in values.items()}
     columns = [(kind, start) for kind in _distinct(rows, "kind") for start in STARTS]
     lines = [
-        (epochs, *(f"{means[*column, epochs]:.4f}" if (*column, epochs) in means else "" for column in columns))
+        (
+            epochs,
+            *(
+                f"{means[*column, epochs]:.4f}" if (*column, epochs) in means else ""
+                for column in columns
+            ),
+        )
         for epochs in sorted({key[-1] for key in means})
     ]
     enough = [_enough(means, *column) for column in columns]
@@ -149,7 +161,10 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _enough(means: Mapping[tuple[str, str, int], float], kind: str, start: str) -> int | str:
     lengths = sorted(epochs for of, at, epochs in means if (of, at) == (kind, start))
     wanted = NEAR * max(value for (of, at, _), value in means.items() if (of, at) == (kind, "cold"))
-    return next((epochs for epochs in lengths if means[kind, start, epochs] >= wanted), f"over {lengths[-1]}")
+    return next(
+        (epochs for epochs in lengths if means[kind, start, epochs] >= wanted),
+        f"over {lengths[-1]}",
+    )
 
 
 def _distinct(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
@@ -158,7 +173,9 @@ def _distinct(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", help="a log; of one with ratings, those of 3 and more count, and its 10-core")
+    parser.add_argument(
+        "data", help="a log; of one with ratings, those of 3 and more count, and its 10-core"
+    )
     parser.add_argument("--name", help="of the data in the table; that of the file if not given")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write or add to")
     parser.add_argument("--seed", type=int, action="append", help="of training; three if not given")

@@ -30,13 +30,19 @@ def exponential():
     # e^r = 1 + r + r^2 p(r)
     def p(r):
         return series_difference(
-            r, lambda v: (np.exp(v) - 1 - v) / v**2, lambda v: sum(v**k / math.factorial(k + 2) for k in range(8))
+            r,
+            lambda v: (np.exp(v) - 1 - v) / v**2,
+            lambda v: sum(v**k / math.factorial(k + 2) for k in range(8)),
         )
 
     half = math.log(2) / 2
     coefficients = fit(p, -half, half, 5)
     r = np.linspace(-half, half, 100001)
-    show("exponential", coefficients, np.abs((1 + r + r * r * np.polyval(coefficients, r)) / np.exp(r) - 1).max())
+    show(
+        "exponential",
+        coefficients,
+        np.abs((1 + r + r * r * np.polyval(coefficients, r)) / np.exp(r) - 1).max(),
+    )
 
 
 def logarithm():
@@ -51,7 +57,11 @@ def logarithm():
     low, high = math.sqrt(0.5) - 1, math.sqrt(2) - 1
     coefficients = fit(p, low, high, 9)
     f = np.linspace(low, high, 100001)
-    show("logarithm", coefficients, np.abs(f - f * f / 2 + f**3 * np.polyval(coefficients, f) - np.log1p(f)).max())
+    show(
+        "logarithm",
+        coefficients,
+        np.abs(f - f * f / 2 + f**3 * np.polyval(coefficients, f) - np.log1p(f)).max(),
+    )
 
 
 def arc_tangent():
@@ -66,7 +76,11 @@ def arc_tangent():
     end = (math.sqrt(2) - 1) ** 2
     coefficients = fit(p, 0.0, end, 5)
     t = np.linspace(-math.sqrt(end), math.sqrt(end), 100001)
-    show("arc tangent", coefficients, np.abs(t + t**3 * np.polyval(coefficients, t * t) - np.arctan(t)).max())
+    show(
+        "arc tangent",
+        coefficients,
+        np.abs(t + t**3 * np.polyval(coefficients, t * t) - np.arctan(t)).max(),
+    )
 
 
 if __name__ == "__main__":

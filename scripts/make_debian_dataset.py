@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pslrec.data.embedded.debian import FILE, pack
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
+from pslrec.data.embedded import FILE, pack
 from pslrec.files import write_bytes
 
 RELATIONS = ("Depends", "Pre-Depends", "Recommends")
@@ -60,7 +60,9 @@ def _bare_name(choice: str) -> str:
     return choice.partition(":")[0].strip()
 
 
-def read_index(lines: Iterable[str]) -> tuple[dict[str, set[str]], dict[str, set[str]], Counter[str]]:
+def read_index(
+    lines: Iterable[str],
+) -> tuple[dict[str, set[str]], dict[str, set[str]], Counter[str]]:
     """Names that each package of `main` relates to, providers of each virtual name, and counts."""
     related: dict[str, set[str]] = {}
     providers: dict[str, set[str]] = {}
@@ -81,7 +83,9 @@ def read_index(lines: Iterable[str]) -> tuple[dict[str, set[str]], dict[str, set
     return related, providers, counts
 
 
-def resolve(related: dict[str, set[str]], providers: dict[str, set[str]], counts: Counter[str]) -> list[Pair]:
+def resolve(
+    related: dict[str, set[str]], providers: dict[str, set[str]], counts: Counter[str]
+) -> list[Pair]:
     """Sorted pairs of a package and what it relates to, without repeats.
 
     A virtual name with one provider stands for that package, with several it stays; unknown names go.
@@ -125,7 +129,9 @@ def build(lines: Iterable[str], k: int = 5) -> tuple[Interactions, Counter[str]]
     related, providers, counts = read_index(lines)
     pairs = k_core(resolve(related, providers, counts), k)
     if not pairs:
-        raise SystemExit(f"nothing is left of {counts['packages']} packages in the {k}-core; is this a package index?")
+        raise SystemExit(
+            f"nothing is left of {counts['packages']} packages in the {k}-core; is this a package index?"
+        )
     interactions = Interactions.from_ids([user for user, _ in pairs], [item for _, item in pairs])
     counts[f"pairs in the {k}-core"] = len(interactions)
     counts[f"users in the {k}-core"] = interactions.n_users
@@ -134,10 +140,18 @@ def build(lines: Iterable[str], k: int = 5) -> tuple[Interactions, Counter[str]]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("index", nargs="?", type=Path, help="file with package paragraphs (default: standard input)")
-    parser.add_argument("--origin", required=True, help="one line: distribution, release, areas, architecture, date")
-    parser.add_argument("--output", type=Path, default=TARGET, help="file to write (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "index", nargs="?", type=Path, help="file with package paragraphs (default: standard input)"
+    )
+    parser.add_argument(
+        "--origin", required=True, help="one line: distribution, release, areas, architecture, date"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=TARGET, help="file to write (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     if options.index is None:
         sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ from pslrec.backbones import initial_tables
 from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, read_published
-from pslrec.data.splits.validation import paper_validation
+from pslrec.data.splits import paper_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.files import make_directory, write_text
 from pslrec.tuning import TuningResult, tune
@@ -34,8 +34,16 @@ COMMON = {
     "sampling.negatives": "catalog",
 }
 # Two ways to train: from a start that ranks already, and as the paper does.
-SHORT: dict[str, Any] = {"training.schedule": "cosine", "training.epochs": 10, "training.validate_every": 1}
-LONG: dict[str, Any] = {"backbone.initialization": "normal", "training.schedule": "constant", "training.epochs": 200}
+SHORT: dict[str, Any] = {
+    "training.schedule": "cosine",
+    "training.epochs": 10,
+    "training.validate_every": 1,
+}
+LONG: dict[str, Any] = {
+    "backbone.initialization": "normal",
+    "training.schedule": "constant",
+    "training.epochs": 200,
+}
 TEMPERATURES, RATES, START = "loss.temperature", "training.learning_rate", "backbone.initialization"
 WIDE = {
     START: ("spectral:2", "spectral:2.5", "spectral:3"),
@@ -43,14 +51,21 @@ WIDE = {
     RATES: (0.003, 0.001, 0.0003),
 }
 # With more dimensions fewer cells, as they cost more: those around the best of fewer dimensions.
-NARROW = {START: ("spectral:2.5", "spectral:3"), TEMPERATURES: (1 / 16, 1 / 12, 1 / 10), RATES: (0.001,)}
+NARROW = {
+    START: ("spectral:2.5", "spectral:3"),
+    TEMPERATURES: (1 / 16, 1 / 12, 1 / 10),
+    RATES: (0.001,),
+}
 UNTRAINED = "spectral:3"
 Grid = dict[str, tuple[Any, ...]]
 GRIDS: dict[tuple[str, int], Grid] = {
     **{(dataset, 64): WIDE for dataset in DATASETS},
     **{("Amazon-Electronic", dimension): NARROW for dimension in (128, 256, 512)},
     # An epoch of Health has a fifth of the steps.
-    **{("Amazon-Health", dimension): {**NARROW, RATES: (0.003, 0.001)} for dimension in (128, 256, 512)},
+    **{
+        ("Amazon-Health", dimension): {**NARROW, RATES: (0.003, 0.001)}
+        for dimension in (128, 256, 512)
+    },
 }
 LONG_GRIDS: dict[tuple[str, int], Grid] = {
     ("Amazon-Electronic", 64): {TEMPERATURES: (1 / 10, 1 / 8), RATES: (0.01,)},
@@ -58,30 +73,46 @@ LONG_GRIDS: dict[tuple[str, int], Grid] = {
 }
 BASELINE_GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "ease": {"regularization": (50.0, 100.0, 200.0, 400.0, 800.0)},
-    "ials": {"dimension": (64, 256), "unobserved_weight": (0.03, 0.1, 0.3), "regularization": (0.1, 0.3, 1.0)},
+    "ials": {
+        "dimension": (64, 256),
+        "unobserved_weight": (0.03, 0.1, 0.3),
+        "regularization": (0.1, 0.3, 1.0),
+    },
 }
 MARKER = "<!-- table -->"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[1].strip().splitlines()[0])
-    parser.add_argument("--data-dir", type=Path, required=True, help="where the published data sets lie")
-    parser.add_argument("--runs", type=Path, required=True, help="where the cells of the search live")
+    parser.add_argument(
+        "--data-dir", type=Path, required=True, help="where the published data sets lie"
+    )
+    parser.add_argument(
+        "--runs", type=Path, required=True, help="where the cells of the search live"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--baselines", choices=("all", "kept"), default="all", help="kept: only those found before")
+    parser.add_argument(
+        "--baselines", choices=("all", "kept"), default="all", help="kept: only those found before"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rows, cells = [], []
     for name, file in DATASETS.items():
         path = options.data_dir / "iid" / f"{file}.zip"
-        kinds = [k for k in BASELINE_GRIDS if options.baselines == "all" or _kept(k, path, options.runs).exists()]
+        kinds = [
+            k
+            for k in BASELINE_GRIDS
+            if options.baselines == "all" or _kept(k, path, options.runs).exists()
+        ]
         rows += [_baseline(kind, name, path, options.runs) for kind in kinds]
         for dimension in sorted(dimension for dataset, dimension in GRIDS if dataset == name):
             rows.append(_untrained(name, path, dimension))
             searches = list(_searches(name, path, dimension, options.runs))
             rows.append(_row(name, dimension, max(searches, key=lambda search: search.quality)))
             cells += [
-                {"dataset": name, "dimension": dimension, **cell} for search in searches for cell in _cells(search)
+                {"dataset": name, "dimension": dimension, **cell}
+                for search in searches
+                for cell in _cells(search)
             ]
         _write(HERE / "results.csv", rows)
         _write(HERE / "grid.csv", cells)
@@ -107,14 +138,17 @@ def _searches(name: str, path: Path, dimension: int, runs: Path) -> Iterator[Sea
             settings = {**COMMON, **way, "data.source": str(path), "backbone.dimension": dimension}
             out = runs / f"{path.stem}-{dimension}{ending}"
             yield Search(
-                settings["training.epochs"], tune(RunConfig.from_settings(settings), grids[name, dimension], out=out)
+                settings["training.epochs"],
+                tune(RunConfig.from_settings(settings), grids[name, dimension], out=out),
             )
 
 
 def _untrained(name: str, path: Path, dimension: int) -> dict[str, Any]:
     """What the start is worth without any training."""
     dataset, generator = paper_validation(read_published(path)), torch.Generator().manual_seed(0)
-    scorer = EmbeddingScorer(*initial_tables(UNTRAINED, dataset.train, dimension=dimension, generator=generator))
+    scorer = EmbeddingScorer(
+        *initial_tables(UNTRAINED, dataset.train, dimension=dimension, generator=generator)
+    )
     test = _judge(scorer, dataset, "test")
     return {
         "dataset": name,
@@ -146,7 +180,11 @@ def _row(dataset: str, dimension: int, search: Search) -> dict[str, Any]:
 
 def _cells(search: Search) -> Iterator[dict[str, Any]]:
     for outcome in search.result.cells:
-        yield {**outcome.cell.settings, "training.epochs": search.epochs, "validation_ndcg20": outcome.value("ndcg@20")}
+        yield {
+            **outcome.cell.settings,
+            "training.epochs": search.epochs,
+            "validation_ndcg20": outcome.value("ndcg@20"),
+        }
 
 
 def _kept(kind: str, path: Path, runs: Path) -> Path:
@@ -183,7 +221,9 @@ def _baseline(kind: str, name: str, path: Path, runs: Path) -> dict[str, Any]:
 
 def _judge(scorer: Any, dataset: Dataset, split: Any) -> dict[str, float]:
     metrics = ("recall", "ndcg")
-    return evaluate(scorer, dataset, k=(20,), protocol="paper", split=split, metrics=metrics).metrics
+    return evaluate(
+        scorer, dataset, k=(20,), protocol="paper", split=split, metrics=metrics
+    ).metrics
 
 
 def _published() -> list[dict[str, Any]]:
@@ -191,7 +231,11 @@ def _published() -> list[dict[str, Any]]:
     rows = []
     for dataset, file in (("Amazon-Electronic", "iid.csv"), ("Amazon-Health", "slatk_iid.csv")):
         with (directory / file).open(newline="") as opened:
-            published = [row for row in csv.DictReader(opened) if (row["model"], row["dataset"]) == ("MF", dataset)]
+            published = [
+                row
+                for row in csv.DictReader(opened)
+                if (row["model"], row["dataset"]) == ("MF", dataset)
+            ]
         shown = [row for row in published if row["loss"] in ("SL", "PSL", "PSL-relu")]
         rows += [
             {
@@ -218,15 +262,23 @@ def _render(rows: list[dict[str, Any]]) -> None:
     ]
     for row in everything:
         settings = json.loads(row["settings"]) if row["settings"] else {}
-        chosen = ", ".join(_said(key, value) for key, value in settings.items() if key != "dimension")
+        chosen = ", ".join(
+            _said(key, value) for key, value in settings.items() if key != "dimension"
+        )
         cells = [row["dataset"], row["model"], str(row["dimension"]), chosen]
-        lines.append(f"| {' | '.join(cells)} | {row['test_recall20']:.4f} | {row['test_ndcg20']:.4f} |")
+        lines.append(
+            f"| {' | '.join(cells)} | {row['test_recall20']:.4f} | {row['test_ndcg20']:.4f} |"
+        )
     before, _, after = readme.read_text().split(MARKER)
     write_text(readme, MARKER.join([before, "\n" + "\n".join(lines) + "\n", after]))
 
 
 def _said(key: str, value: Any) -> str:
-    return str(value) if isinstance(value, str) else f"{key.rpartition('.')[2].replace('_', ' ')} {value:.4g}"
+    return (
+        str(value)
+        if isinstance(value, str)
+        else f"{key.rpartition('.')[2].replace('_', ' ')} {value:.4g}"
+    )
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -29,4 +29,6 @@ class MissingExtraError(PslrecError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs `{package}`, which is not installed: run `pip install 'pslrec[{extra}]'`")
+        super().__init__(
+            f"this needs `{package}`, which is not installed: run `pip install 'pslrec[{extra}]'`"
+        )

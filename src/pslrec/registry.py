@@ -80,7 +80,9 @@ class Registry(Generic[Part]):
                 point.load()
             except Exception as error:
                 owner = "another package" if point.dist is None else f"`{point.dist.name}`"
-                logger.warning("the %s `%s` of %s cannot be used: %s", self.kind, point.name, owner, error)
+                logger.warning(
+                    "the %s `%s` of %s cannot be used: %s", self.kind, point.name, owner, error
+                )
 
     def __getitem__(self, name: str) -> Part:
         if name not in self._parts:
@@ -89,7 +91,9 @@ class Registry(Generic[Part]):
             return self._parts[name]
         near = get_close_matches(str(name).lower(), self._parts, n=1)
         hint = f"; did you mean `{near[0]}`?" if near else "."
-        raise UnknownNameError(f"unknown {self.kind} `{name}`{hint} Available: {', '.join(self.names())}")
+        raise UnknownNameError(
+            f"unknown {self.kind} `{name}`{hint} Available: {', '.join(self.names())}"
+        )
 
     def __contains__(self, name: object) -> bool:
         if name not in self._parts:

@@ -1,4 +1,4 @@
-"""What holds for the code as a whole: who imports whom, how long files are, that public names and examples are right."""
+"""What holds for the code as a whole: who imports whom, that public names and examples are right."""
 
 import doctest
 import importlib
@@ -17,13 +17,11 @@ from pslrec.errors import MissingExtraError
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = REPOSITORY / "src" / "pslrec"
 FILES = sorted(SOURCE.rglob("*.py"))
-MODULES = ["pslrec", *sorted(module.name for module in pkgutil.walk_packages(pslrec.__path__, "pslrec."))]
+MODULES = [
+    "pslrec",
+    *sorted(module.name for module in pkgutil.walk_packages(pslrec.__path__, "pslrec.")),
+]
 MODULES = [name for name in MODULES if not name.endswith(("._native", ".__main__"))]
-
-# A loss says in one file what it is for drawn negatives and what for a whole catalogue.
-LONGEST_FILE, LONGEST_LOSS = 300, 145
-# A loss is the file that registers one; what several share is an ordinary file.
-SHARED_BY_LOSSES = {"base.py", "catalog.py", "surrogates.py"}
 
 
 def imported(name):
@@ -41,15 +39,10 @@ def test_imports_point_down_the_way_of_the_data():
     pytest.importorskip("importlinter", reason="import-linter comes with pslrec[dev]")
     # In a process of its own: it configures logging, which would silence the loggers of all tests after it.
     program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_file_is_short(path):
-    is_loss = path.parent.name == "losses" and path.name not in SHARED_BY_LOSSES
-    n_lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert n_lines <= (LONGEST_LOSS if is_loss else LONGEST_FILE)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -62,7 +55,9 @@ def test_public_names_are_there_and_explained(name):
         if inspect.isclass(part) or inspect.isroutine(part):
             # What object or a parent class says about itself does not count.
             assert part.__doc__, f"{name}.{public_name} has no docstring"
-            assert part.__doc__ != getattr(part.__mro__[1] if inspect.isclass(part) else None, "__doc__", None)
+            assert part.__doc__ != getattr(
+                part.__mro__[1] if inspect.isclass(part) else None, "__doc__", None
+            )
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -76,10 +71,14 @@ def test_methods_of_public_classes_are_explained(name):
             is_function = inspect.isfunction(method) and method.__qualname__.startswith(class_name)
             is_method = is_function or isinstance(method, property | classmethod | staticmethod)
             if is_method and not method_name.startswith("_"):
-                assert inspect.getdoc(getattr(part, method_name)), f"{name}.{class_name}.{method_name} has no docstring"
+                assert inspect.getdoc(getattr(part, method_name)), (
+                    f"{name}.{class_name}.{method_name} has no docstring"
+                )
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.read_text(encoding="utf-8").strip()], ids=relative)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.read_text(encoding="utf-8").strip()], ids=relative
+)
 def test_file_says_what_it_is_for(path):
     assert re.match(r'r?"""\S', path.read_text(encoding="utf-8"))
 
@@ -101,16 +100,20 @@ HEAVY = ("torch", "polars", "scipy", "numpy", "pandas", "pyarrow", "pydantic")
 
 
 def test_command_line_starts_without_the_heavy_libraries():
-    program = f"import sys, pslrec.cli.main; print(*[name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        f"import sys, pslrec.cli._main; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == []
 
 
 def test_losses_are_importable_with_torch_alone():
-    program = (
-        "import sys, pslrec.losses; print(*[n for n in ('polars', 'scipy', 'pydantic', 'typer') if n in sys.modules])"
+    program = "import sys, pslrec.losses; print(*[n for n in ('polars', 'scipy', 'pydantic', 'typer') if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
@@ -143,7 +146,9 @@ def test_tracked_files_name_no_path_of_a_particular_machine(tracked):
 
 def test_tracked_files_are_small_and_hold_nothing_that_is_built(tracked):
     too_large = [relative(path) for path in tracked if path.stat().st_size > 1_000_000]
-    built = [relative(path) for path in tracked if path.suffix in {".so", ".pyc", ".whl", ".egg", ".o"}]
+    built = [
+        relative(path) for path in tracked if path.suffix in {".so", ".pyc", ".whl", ".egg", ".o"}
+    ]
     assert (too_large, built) == ([], [])
 
 

@@ -10,16 +10,42 @@ PLACES = ("src/pslrec", "benchmarks", "reproductions", "scripts")
 WRITER = "src/pslrec/files"
 
 ALLOWED = {
-    "src/pslrec/data/download.py": "bytes go to a part that the next attempt continues, which is renamed once it is whole",
+    "src/pslrec/data/_download.py": "bytes go to a part that the next attempt continues, which is renamed once it is whole",
     "benchmarks/_memory.py": "resets a counter of the system in /proc, which is no file",
 }
 # Methods that write to the path they belong to, or make, move or copy something.
-OF_PATHS = {"write_text", "write_bytes", "touch", "mkdir", "makedirs", "copytree", "copyfile", "copy2"}
+OF_PATHS = {
+    "write_text",
+    "write_bytes",
+    "touch",
+    "mkdir",
+    "makedirs",
+    "copytree",
+    "copyfile",
+    "copy2",
+}
 OPENING = {"open", "fdopen", "NamedTemporaryFile", "mkstemp"}
 # Functions that take where to write; a file of `whole_file` is called `file`, memory is called `content`.
 TO_A_PLACE = {
-    *("write_csv", "write_parquet", "write_ndjson", "write_ipc", "sink_parquet", "sink_csv", "sink_ndjson"),
-    *("save", "savez", "savez_compressed", "save_file", "tofile", "to_csv", "to_parquet", "savefig"),
+    *(
+        "write_csv",
+        "write_parquet",
+        "write_ndjson",
+        "write_ipc",
+        "sink_parquet",
+        "sink_csv",
+        "sink_ndjson",
+    ),
+    *(
+        "save",
+        "savez",
+        "savez_compressed",
+        "save_file",
+        "tofile",
+        "to_csv",
+        "to_parquet",
+        "savefig",
+    ),
 }
 ALLOWED_NAMES = {"file", "content", "drawing", "picture"}
 WRITING_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
@@ -36,7 +62,11 @@ def _opens_for_writing(call: ast.Call) -> bool:
     if mentioned & WRITING_FLAGS:
         return True
     given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    texts = [part.value for part in given if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    texts = [
+        part.value
+        for part in given
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
     modes = [text for text in texts if text and set(text) <= set("rwaxbt+")]
     return any(set(mode) & set("wax+") for mode in modes)
 

@@ -6,7 +6,7 @@ import torch
 
 from matrices import interactions_of
 from pslrec.backbones import BACKBONES, Representations
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 from pslrec.errors import ConfigError, UnknownNameError
 
 N_USERS, N_ITEMS = 12, 9
@@ -27,8 +27,13 @@ def backbone_class(request: pytest.FixtureRequest):
 
 
 def total(backbone, representations: Representations, train: Interactions) -> torch.Tensor:
-    users, items = torch.from_numpy(train.users.astype("int64")), torch.from_numpy(train.items.astype("int64"))
-    ranking = (representations.users[users] * representations.items[items]).sum(dim=1).sigmoid().mean()
+    users, items = (
+        torch.from_numpy(train.users.astype("int64")),
+        torch.from_numpy(train.items.astype("int64")),
+    )
+    ranking = (
+        (representations.users[users] * representations.items[items]).sum(dim=1).sigmoid().mean()
+    )
     auxiliary = backbone.auxiliary_loss(representations, users, items)
     return ranking if auxiliary is None else ranking + auxiliary
 
@@ -81,9 +86,14 @@ def test_gradients_pass_the_numerical_check(backbone_class, train):
             def forward(self) -> torch.Tensor:
                 return step(self.inner)
 
-        return torch.func.functional_call(Whole(), {"inner.user_table": users, "inner.item_table": items}, ())
+        return torch.func.functional_call(
+            Whole(), {"inner.user_table": users, "inner.item_table": items}, ()
+        )
 
-    tables = tuple(table.detach().clone().requires_grad_() for table in (backbone.user_table, backbone.item_table))
+    tables = tuple(
+        table.detach().clone().requires_grad_()
+        for table in (backbone.user_table, backbone.item_table)
+    )
     assert torch.autograd.gradcheck(value, tables)
 
 
@@ -102,7 +112,9 @@ def test_same_noise_generator_gives_the_same_representations(backbone_class, tra
 
 
 @pytest.mark.parametrize("initialization", [None, "normal:0.1", "spectral"])
-def test_tables_follow_from_the_seed_and_not_from_global_state(backbone_class, train, initialization):
+def test_tables_follow_from_the_seed_and_not_from_global_state(
+    backbone_class, train, initialization
+):
     torch.manual_seed(1)
     before = torch.get_rng_state()
     first = backbone_class(train, seed=7, initialization=initialization)
@@ -169,5 +181,7 @@ def test_impossible_dimension_is_refused(backbone_class, train, dimension):
 
 
 def test_unknown_initialization_lists_those_there_are(backbone_class, train):
-    with pytest.raises(UnknownNameError, match=r"unknown initialization `zeros`.*normal:STD.*spectral"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown initialization `zeros`.*normal:STD.*spectral"
+    ):
         backbone_class(train, initialization="zeros")

@@ -8,8 +8,7 @@ import torch
 
 from matrices import interactions_of
 from pslrec.baselines import BASELINES, Baseline
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
+from pslrec.data import Dataset, Interactions
 from pslrec.evaluation import Scorer, evaluate
 
 N_USERS, N_ITEMS = 60, 40
@@ -23,7 +22,9 @@ def checkerboard() -> Dataset:
     random = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] + np.arange(N_ITEMS)) % 2 == 0
     held_out = random.random(likes.shape) < 0.3
-    return Dataset(interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="checkerboard")
+    return Dataset(
+        interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="checkerboard"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,9 @@ def skewed() -> Dataset:
     random = np.random.default_rng(1)
     likes = random.random((N_USERS, N_ITEMS)) < np.linspace(0.8, 0.02, N_ITEMS)
     held_out = random.random(likes.shape) < 0.3
-    return Dataset(interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="skewed")
+    return Dataset(
+        interactions_of(likes & ~held_out), interactions_of(likes & held_out), name="skewed"
+    )
 
 
 class RandomScorer:
@@ -49,7 +52,9 @@ def make(name: str) -> Baseline:
 
 @pytest.mark.parametrize("name", sorted(set(BASELINES) - IMPERSONAL))
 def test_baseline_learns_the_checkerboard(name: str, checkerboard: Dataset) -> None:
-    result = evaluate(make(name).fit(checkerboard.train), checkerboard, k=[5], metrics=["precision", "auc"])
+    result = evaluate(
+        make(name).fit(checkerboard.train), checkerboard, k=[5], metrics=["precision", "auc"]
+    )
     held_out = checkerboard.test.user_counts()
     assert result["auc"] == pytest.approx(1.0)
     assert result["precision@5"] == pytest.approx(np.minimum(held_out, 5)[held_out > 0].mean() / 5)
@@ -81,19 +86,29 @@ def test_scores_are_a_fresh_float32_row_per_user(name: str, skewed: Dataset) -> 
 @pytest.mark.parametrize("name", BASELINES.names())
 def test_fitting_twice_gives_the_same_scores(name: str, skewed: Dataset) -> None:
     everybody = np.arange(N_USERS)
-    assert torch.equal(make(name).fit(skewed.train).score(everybody), make(name).fit(skewed.train).score(everybody))
+    assert torch.equal(
+        make(name).fit(skewed.train).score(everybody), make(name).fit(skewed.train).score(everybody)
+    )
 
 
 @pytest.mark.parametrize("name", BASELINES.names())
-def test_repeats_order_and_weights_of_interactions_change_nothing(name: str, skewed: Dataset) -> None:
+def test_repeats_order_and_weights_of_interactions_change_nothing(
+    name: str, skewed: Dataset
+) -> None:
     train = skewed.train
     shuffled = np.random.default_rng(2).permutation(np.repeat(np.arange(len(train)), 2))
     weights = np.random.default_rng(3).random(2 * len(train))
     repeated = Interactions(
-        train.users[shuffled], train.items[shuffled], train.user_vocabulary, train.item_vocabulary, weights=weights
+        train.users[shuffled],
+        train.items[shuffled],
+        train.user_vocabulary,
+        train.item_vocabulary,
+        weights=weights,
     )
     everybody = np.arange(N_USERS)
-    assert torch.equal(make(name).fit(repeated).score(everybody), make(name).fit(train).score(everybody))
+    assert torch.equal(
+        make(name).fit(repeated).score(everybody), make(name).fit(train).score(everybody)
+    )
 
 
 @pytest.mark.parametrize("name", BASELINES.names())

@@ -50,17 +50,26 @@ def grid_options() -> list[tuple[str, dict[str, float]]]:
 
 
 CASES = [(name, options) for name, options in grid_options() + OTHER_OPTIONS]
-IDS = ["-".join([name, *(f"{key}={value}" for key, value in options.items())]) for name, options in CASES]
+IDS = [
+    "-".join([name, *(f"{key}={value}" for key, value in options.items())])
+    for name, options in CASES
+]
 every_case = pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 every_loss = pytest.mark.parametrize("name", LOSSES.names())
 
 
-def draw(loss: Loss, batch: int = 4, negatives: int = 6) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+def draw(
+    loss: Loss, batch: int = 4, negatives: int = 6
+) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
     torch.manual_seed(0)
     low, high = (max(loss.domain[0], -2.0), min(loss.domain[1], 2.0))
     positive = torch.empty(batch, dtype=torch.float64).uniform_(low, high)
     negative = torch.empty(batch, negatives, dtype=torch.float64).uniform_(low, high)
-    return positive, negative, {need: EXAMPLE_EXTRAS[need](batch, negatives) for need in sorted(loss.needs)}
+    return (
+        positive,
+        negative,
+        {need: EXAMPLE_EXTRAS[need](batch, negatives) for need in sorted(loss.needs)},
+    )
 
 
 @every_case
@@ -81,7 +90,10 @@ def test_value_and_gradient_are_finite_at_the_corners_of_the_domain(name, option
     corners = torch.tensor(list(itertools.product(ends, repeat=4)))
     # One ulp beyond a corner of the half cosines: what rounding of a norm makes of it.
     corners = torch.cat([corners, torch.nextafter(corners, corners * 2)])
-    positive, negative = corners[:, 0].clone().requires_grad_(), corners[:, 1:].clone().requires_grad_()
+    positive, negative = (
+        corners[:, 0].clone().requires_grad_(),
+        corners[:, 1:].clone().requires_grad_(),
+    )
     extras = {need: EXAMPLE_EXTRAS[need](len(corners), 3) for need in sorted(loss.needs)}
     values = loss.pairwise_values(positive, negative, **extras)
     values.sum().backward()
@@ -93,12 +105,16 @@ def test_value_and_gradient_are_finite_at_the_corners_of_the_domain(name, option
 
 
 # A detached weight leaves a part of the gradient out on purpose.
-@pytest.mark.parametrize(("name", "options"), [case for case in CASES if "detach_weight" not in case[1]])
+@pytest.mark.parametrize(
+    ("name", "options"), [case for case in CASES if "detach_weight" not in case[1]]
+)
 def test_gradient_matches_finite_differences(name, options):
     loss = LOSSES[name](**options).double()
     positive, negative, extras = draw(loss, batch=3, negatives=4)
     if loss.name.startswith("psl") and loss.form == "inside":
-        negative = positive.unsqueeze(1) + loss.temperature * (negative - positive.unsqueeze(1)).clamp(-0.9, 0.9)
+        negative = positive.unsqueeze(1) + loss.temperature * (
+            negative - positive.unsqueeze(1)
+        ).clamp(-0.9, 0.9)
     scores = (positive.requires_grad_(), negative.detach().requires_grad_())
     assert torch.autograd.gradcheck(lambda *pair: loss.pairwise_values(*pair, **extras), scores)
 
@@ -121,7 +137,9 @@ def test_order_of_the_batch_does_not_matter(name, options):
     positive, negative, extras = draw(loss)
     order = torch.randperm(len(positive))
     permuted = {key: value[order] for key, value in extras.items()}
-    torch.testing.assert_close(loss(positive[order], negative[order], **permuted), loss(positive, negative, **extras))
+    torch.testing.assert_close(
+        loss(positive[order], negative[order], **permuted), loss(positive, negative, **extras)
+    )
 
 
 @every_case
@@ -153,7 +171,9 @@ def test_loss_says_what_it_needs(name):
 
 
 @every_loss
-@pytest.mark.parametrize("shapes", [((4, 1), (4, 2)), ((4,), (4,)), ((3,), (4, 2)), ((4,), (4, 0)), ((0,), (0, 3))])
+@pytest.mark.parametrize(
+    "shapes", [((4, 1), (4, 2)), ((4,), (4,)), ((3,), (4, 2)), ((4,), (4, 0)), ((0,), (0, 3))]
+)
 def test_wrong_shapes_raise(name, shapes):
     loss = LOSSES[name]()
     with pytest.raises(ValueError, match=r"\(batch,\)|at least one"):
@@ -188,7 +208,13 @@ def test_loss_declares_itself(name):
 
 def tiny_setup(seed: int) -> Setup:
     history = torch.tensor([0, 2, 3, 5]), torch.tensor([0, 1, 2, 3, 4])
-    return Setup(n_users=3, n_items=7, dimension=4, generator=torch.Generator().manual_seed(seed), history=history)
+    return Setup(
+        n_users=3,
+        n_items=7,
+        dimension=4,
+        generator=torch.Generator().manual_seed(seed),
+        history=history,
+    )
 
 
 def train(
@@ -205,7 +231,9 @@ def train(
     optimisers = {}
     for phase in loss.phases:
         own = [{"params": model.parameters()}] if phase == "model" else []
-        optimisers[phase] = torch.optim.Adam(own + loss.parameter_groups(learning_rate, phase), lr=learning_rate)
+        optimisers[phase] = torch.optim.Adam(
+            own + loss.parameter_groups(learning_rate, phase), lr=learning_rate
+        )
     passes = []
     for epoch in epochs:
         for phase in loss.epoch_phases(epoch):
@@ -219,7 +247,8 @@ def train(
             with torch.no_grad():
                 loss.after_step(Step(users, positives, negatives, score))
             moved = [
-                not same(old, new) for old, new in zip(before, (model.state_dict(), loss.state_dict()), strict=True)
+                not same(old, new)
+                for old, new in zip(before, (model.state_dict(), loss.state_dict()), strict=True)
             ]
             passes.append((phase, *moved))
     return passes
@@ -241,7 +270,12 @@ def test_life_cycle_trains_what_the_phase_says(name):
 def test_parameter_groups_hold_each_parameter_once(name):
     loss = LOSSES[name]()
     loss.build(tiny_setup(seed=0))
-    grouped = [p for phase in loss.phases for group in loss.parameter_groups(0.1, phase) for p in group["params"]]
+    grouped = [
+        p
+        for phase in loss.phases
+        for group in loss.parameter_groups(0.1, phase)
+        for p in group["params"]
+    ]
     assert sorted(map(id, grouped)) == sorted(map(id, loss.parameters()))
 
 
@@ -266,4 +300,6 @@ def test_value_is_the_same_on_the_gpu(name, options):
     positive, negative, extras = draw(loss)
     expected = loss(positive, negative, **extras)
     moved = {key: value.cuda() for key, value in extras.items()}
-    torch.testing.assert_close(loss.cuda()(positive.cuda(), negative.cuda(), **moved).cpu(), expected)
+    torch.testing.assert_close(
+        loss.cuda()(positive.cuda(), negative.cuda(), **moved).cpu(), expected
+    )

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from pslrec.losses import LOSSES, SURROGATES, DivergenceError, Loss, Setup
-from pslrec.losses import catalog as catalog_module
-from pslrec.losses.base import TEMPERATURES
-from pslrec.losses.catalog import CatalogStep, CatalogView
+from pslrec.losses import _catalog as catalog_module
+from pslrec.losses._base import TEMPERATURES
+from pslrec.losses._catalog import CatalogStep, CatalogView
 
 N_ITEMS, N_USERS = 40, 6
 TOTAL_WEIGHT = 30
@@ -17,7 +17,10 @@ CASES = [
     *[(name, {}) for name in LOSSES.names()],
     *[("sl", {"temperature": temperature}) for temperature in (*TEMPERATURES, 0.15)],
     *[
-        ("bsl", {"variant": variant, "positive_temperature": temperature, "negative_temperature": 0.15})
+        (
+            "bsl",
+            {"variant": variant, "positive_temperature": temperature, "negative_temperature": 0.15},
+        )
         for variant in ("tables", "original", "original-grouped")
         for temperature in TEMPERATURES
     ],
@@ -40,14 +43,19 @@ CASES = [
         if not (form == "inside" and surrogate in ("atan", "exp-exp") and temperature < 0.5)
     ],
 ]
-IDS = ["-".join([name, *(f"{key}={value}" for key, value in options.items())]) for name, options in CASES]
+IDS = [
+    "-".join([name, *(f"{key}={value}" for key, value in options.items())])
+    for name, options in CASES
+]
 
 
 def built(name: str, options: dict[str, object]) -> Loss:
     loss = LOSSES[name](**options)
     history = torch.arange(N_USERS + 1), torch.zeros(N_USERS, dtype=torch.long)
     random = torch.Generator().manual_seed(1)
-    loss.build(Setup(n_users=N_USERS, n_items=N_ITEMS, dimension=4, generator=random, history=history))
+    loss.build(
+        Setup(n_users=N_USERS, n_items=N_ITEMS, dimension=4, generator=random, history=history)
+    )
     if "catalog_negatives" in loss.options():
         loss.catalog_negatives = TOTAL_WEIGHT
     return loss.double()
@@ -55,7 +63,9 @@ def built(name: str, options: dict[str, object]) -> Loss:
 
 def rows(low: float, high: float, random: torch.Generator) -> torch.Tensor:
     """Scores of one kind for each user: Gaussian three times, in two clusters, at the ends of the range, all the same."""
-    scores = torch.randn(N_USERS, N_ITEMS, generator=random, dtype=torch.float64) * 0.25 * (high - low)
+    scores = (
+        torch.randn(N_USERS, N_ITEMS, generator=random, dtype=torch.float64) * 0.25 * (high - low)
+    )
     scores[3] = torch.where(scores[3] > 0, 0.7 * high, 0.8 * low) + 0.01 * scores[2]
     scores[4] = torch.where(scores[4] > 0, low, high)
     scores[5] = 0.3 * high
@@ -88,7 +98,9 @@ def written_out(loss: Loss, view: CatalogView) -> torch.Tensor:
         drawn = negatives.expand(len(items), -1)
         extras = loss.extra_inputs(user.expand(len(items)), items, drawn) if loss.needs else {}
         row = view.scores[position]
-        values.append(loss.pairwise_values(row[items], row[negatives].expand(len(items), -1), **extras))
+        values.append(
+            loss.pairwise_values(row[items], row[negatives].expand(len(items), -1), **extras)
+        )
     return torch.cat(values)
 
 
@@ -103,11 +115,16 @@ def test_catalog_values_and_gradient_equal_all_pairs_written_out(name, options):
     torch.testing.assert_close(values, truth, rtol=1e-9, atol=1e-9)
     factors = torch.linspace(0.5, 1.5, len(values), dtype=torch.float64)
     inputs = [view.scores, *loss.parameters()]
-    ours, wanted = (torch.autograd.grad((each * factors).sum(), inputs, allow_unused=True) for each in (values, truth))
+    ours, wanted = (
+        torch.autograd.grad((each * factors).sum(), inputs, allow_unused=True)
+        for each in (values, truth)
+    )
     for mine, true in zip(ours, wanted, strict=True):
         assert (mine is None) == (true is None)
         if true is not None:
-            torch.testing.assert_close(mine, true, rtol=1e-7, atol=1e-8 * float(true.abs().max()) + 1e-12)
+            torch.testing.assert_close(
+                mine, true, rtol=1e-7, atol=1e-8 * float(true.abs().max()) + 1e-12
+            )
 
 
 @pytest.mark.parametrize(("surrogate", "what"), [("atan", "sums to"), ("exp-exp", "overflows")])
@@ -145,7 +162,9 @@ def test_no_more_than_a_piece_is_kept_for_the_way_back(monkeypatch):
     assert 0 < sum(tensor.numel() for tensor in kept.values()) < len(view.owners) * N_ITEMS / 2
 
 
-@pytest.mark.parametrize(("phase", "expected"), [("model", (True, False)), ("adversary", (False, True))])
+@pytest.mark.parametrize(
+    ("phase", "expected"), [("model", (True, False)), ("adversary", (False, True))]
+)
 def test_adversary_learns_in_its_own_phase_alone(phase, expected):
     loss = built("adv-infonce", {})
     view = view_of(loss)
@@ -154,7 +173,10 @@ def test_adversary_learns_in_its_own_phase_alone(phase, expected):
     loss.start_epoch(0, phase)
     loss.catalog_values(view).mean().backward()
     tables = [loss.adversary.users, loss.adversary.items]
-    assert (view.scores.grad is not None, all(table.grad is not None for table in tables)) == expected
+    assert (
+        view.scores.grad is not None,
+        all(table.grad is not None for table in tables),
+    ) == expected
     assert all(table.grad is None or float(table.grad.abs().max()) > 0 for table in tables)
 
 
@@ -173,7 +195,12 @@ def test_part_of_the_items_takes_their_rows_of_the_adversary():
     order = torch.randperm(N_ITEMS, generator=torch.Generator().manual_seed(2))
     places = torch.argsort(order)
     shuffled = CatalogView(
-        view.scores[:, order], view.weights[:, order], view.users, view.owners, places[view.items], item_rows=order
+        view.scores[:, order],
+        view.weights[:, order],
+        view.users,
+        view.owners,
+        places[view.items],
+        item_rows=order,
     )
     torch.testing.assert_close(loss.catalog_values(shuffled), loss.catalog_values(view))
 

@@ -11,12 +11,18 @@ from pslrec.data.sources import SOURCES, Source, fetch, find_raw
 from pslrec.errors import DataError, DownloadError
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
-FILES = sorted(path.stem for path in Path(sources.__file__).parent.glob("[!_]*.py") if path.stem != "base")
+FILES = sorted(
+    path.stem for path in Path(sources.__file__).parent.glob("[!_]*.py") if path.stem != "base"
+)
 
-each_source = pytest.mark.parametrize("source", [SOURCES[name] for name in SOURCES], ids=list(SOURCES))
+each_source = pytest.mark.parametrize(
+    "source", [SOURCES[name] for name in SOURCES], ids=list(SOURCES)
+)
 
 
-def write_raw(source: Source, directory: Path, text: str | None = None, name: str | None = None) -> Path:
+def write_raw(
+    source: Source, directory: Path, text: str | None = None, name: str | None = None
+) -> Path:
     """A small file as the publishers would have made it."""
     path = directory / (name or source.raw_file)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +92,9 @@ def test_raw_file_is_read_whole(source: Source, tmp_path: Path) -> None:
 
 
 @each_source
-def test_every_other_name_is_found_and_read_to_the_same_interactions(source: Source, tmp_path: Path) -> None:
+def test_every_other_name_is_found_and_read_to_the_same_interactions(
+    source: Source, tmp_path: Path
+) -> None:
     published = source.read_raw(write_raw(source, tmp_path))
     for name in source.other_files:
         if name.removesuffix(".gz").endswith(".csv") and not source.raw_file.endswith(".csv"):
@@ -99,9 +107,15 @@ def test_every_other_name_is_found_and_read_to_the_same_interactions(source: Sou
 
 
 @each_source
-def test_missing_last_newline_and_windows_line_ends_change_nothing(source: Source, tmp_path: Path) -> None:
+def test_missing_last_newline_and_windows_line_ends_change_nothing(
+    source: Source, tmp_path: Path
+) -> None:
     published = source.read_raw(write_raw(source, tmp_path)).to_frame()
-    for text in (source.sample.rstrip("\n"), source.sample.replace("\n", "\r\n"), source.sample + "\n"):
+    for text in (
+        source.sample.rstrip("\n"),
+        source.sample.replace("\n", "\r\n"),
+        source.sample + "\n",
+    ):
         assert source.read_raw(write_raw(source, tmp_path, text)).to_frame().equals(published)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from command_line import Command, Outcome
 
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 
 
 @pytest.fixture

@@ -8,14 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pslrec import Recommender
-from pslrec.data import Interactions, load, read_interactions
-from pslrec.data.dataset import Dataset
-from pslrec.data.writing import write_dataset, write_interactions
+from pslrec.data import Dataset, Interactions, load, read_interactions
+from pslrec.data._writing import write_dataset, write_interactions
 from pslrec.errors import PslrecError
 from pslrec.files import FileError, local_path, make_directory, whole_directory, write_text
 from pslrec.inference import TrainedModel
 
-ADDRESSES = ("s3://bucket/run", "https://example.org/run", "gs://b/r", "hdfs://host:9000/r", "file://host/r")
+ADDRESSES = (
+    "s3://bucket/run",
+    "https://example.org/run",
+    "gs://b/r",
+    "hdfs://host:9000/r",
+    "file://host/r",
+)
 COMMANDS = {
     "train": ("train", "LOG", "--out", "ADDRESS"),
     "train data": ("train", "ADDRESS.csv"),
@@ -43,12 +48,16 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("address", ADDRESSES[:2])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_refuse_addresses(pslrec: Command, log: Path, tmp_path: Path, name: str, address: str) -> None:
-    arguments = [part.replace("ADDRESS", address).replace("LOG", str(log)) for part in COMMANDS[name]]
+def test_commands_refuse_addresses(
+    pslrec: Command, log: Path, tmp_path: Path, name: str, address: str
+) -> None:
+    arguments = [
+        part.replace("ADDRESS", address).replace("LOG", str(log)) for part in COMMANDS[name]
+    ]
     code, _, err = pslrec(*arguments)
     assert code == 2
     assert "Traceback" not in err
-    assert f"`path` must be a path of this machine, got {address}" in err.splitlines()[-1]
+    assert f"`path` must be on this machine, got {address}" in err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -56,7 +65,9 @@ def test_commands_refuse_addresses(pslrec: Command, log: Path, tmp_path: Path, n
 @pytest.mark.parametrize("as_path", [str, Path])
 def test_functions_refuse_addresses(tmp_path: Path, address: str, as_path: type) -> None:
     interactions = Interactions.from_ids(["a", "b", "c"], [1, 2, 3])
-    fitted = Recommender("sl", epochs=1, dimension=2, negatives="catalog").fit(interactions, validation="none")
+    fitted = Recommender("sl", epochs=1, dimension=2, negatives="catalog").fit(
+        interactions, validation="none"
+    )
     place = as_path(address)
     calls = (
         lambda: fitted.save(place),
@@ -72,7 +83,7 @@ def test_functions_refuse_addresses(tmp_path: Path, address: str, as_path: type)
         lambda: whole_directory(place).__enter__(),
     )
     for call in calls:
-        with pytest.raises(PslrecError, match=f"must be a path of this machine, got {address}"):
+        with pytest.raises(PslrecError, match=f"must be on this machine, got {address}"):
             call()
     assert list(tmp_path.iterdir()) == []
 
@@ -80,7 +91,9 @@ def test_functions_refuse_addresses(tmp_path: Path, address: str, as_path: type)
 @given(
     scheme=st.from_regex(r"[A-Za-z][A-Za-z0-9+.-]+", fullmatch=True),
     # A path leaves out `.` and empty names.
-    rest=st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0/."), min_size=1),
+    rest=st.text(
+        st.characters(blacklist_categories=("Cs",), blacklist_characters="\0/."), min_size=1
+    ),
 )
 def test_any_scheme_is_an_address_and_is_shown_as_it_was_given(scheme: str, rest: str) -> None:
     address = f"{scheme}://{rest}"

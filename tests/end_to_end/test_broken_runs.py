@@ -21,9 +21,16 @@ from command_line import Command, Outcome
 from torch import Tensor
 
 from pslrec.errors import PslrecError
-from pslrec.files.tensors import read_tensors, write_tensors
+from pslrec.files._tensors import read_tensors, write_tensors
 
-SMALL = ("--set", "backbone.dimension=4", "--set", "training.epochs=2", "--set", "training.validate_every=1")
+SMALL = (
+    "--set",
+    "backbone.dimension=4",
+    "--set",
+    "training.epochs=2",
+    "--set",
+    "training.validate_every=1",
+)
 ONE_THREAD = ("--threads", "1")
 PATIENCE_SECONDS = 30
 
@@ -82,7 +89,11 @@ def _huge_text(path: Path) -> None:
 
 
 def _nameless_tensors(path: Path) -> None:
-    write_tensors(path, {"x": torch.zeros(3), "users": torch.zeros(2, 2, 2)}, {"progress": "[]", "epoch": "minus"})
+    write_tensors(
+        path,
+        {"x": torch.zeros(3), "users": torch.zeros(2, 2, 2)},
+        {"progress": "[]", "epoch": "minus"},
+    )
 
 
 BREAKS: dict[str, Callable[[Path], object]] = {
@@ -114,7 +125,24 @@ BREAKS: dict[str, Callable[[Path], object]] = {
 QUICK = ("random bytes", "a pipe", "numbers for names", "other tensors")
 
 
-VALUES = (None, True, -1, 0, 2**70, 1e300, 1e-300, float("nan"), float("inf"), "", "x", "\0", [], [1], {}, {"x": 1})
+VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    2**70,
+    1e300,
+    1e-300,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "\0",
+    [],
+    [1],
+    {},
+    {"x": 1},
+)
 
 
 def _with_another_value(tree: dict[str, Any], chance: random.Random) -> dict[str, Any]:
@@ -249,7 +277,12 @@ def finished(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pslrec.config import RunConfig
     from pslrec.experiment import run
 
-    settings = {"data.source": str(log), "backbone.dimension": 4, "training.epochs": 2, "training.validate_every": 1}
+    settings = {
+        "data.source": str(log),
+        "backbone.dimension": 4,
+        "training.epochs": 2,
+        "training.validate_every": 1,
+    }
     path = tmp_path_factory.mktemp("finished") / "run"
     run(RunConfig.from_settings(settings), out=path)
     return path
@@ -269,7 +302,7 @@ def load_model(path: Path) -> None:
 
 
 def load_for_serving(path: Path) -> None:
-    from pslrec.serving.served import ServedModel
+    from pslrec.serving._served import ServedModel
 
     assert ServedModel.load(path).description
 
@@ -287,10 +320,24 @@ FUNCTIONS: dict[str, Callable[[Path], None]] = {
 }
 COMMANDS: dict[str, Callable[[Path, Path], tuple[object, ...]]] = {
     "resume": lambda run, log: ("train", "--out", run, "--resume", *ONE_THREAD),
-    "resume with data": lambda run, log: ("train", log, *SMALL, "--out", run, "--resume", *ONE_THREAD),
+    "resume with data": lambda run, log: (
+        "train",
+        log,
+        *SMALL,
+        "--out",
+        run,
+        "--resume",
+        *ONE_THREAD,
+    ),
     "warm start": lambda run, log: ("train", log, *SMALL, "--warm-start", run, *ONE_THREAD),
     "evaluate": lambda run, log: ("evaluate", run, *ONE_THREAD),
-    "recommend": lambda run, log: ("recommend", run, "--all", "--out", run.with_name("recommended.csv")),
+    "recommend": lambda run, log: (
+        "recommend",
+        run,
+        "--all",
+        "--out",
+        run.with_name("recommended.csv"),
+    ),
     "similar": lambda run, log: ("similar", run, "--item", "item-1"),
     "export": lambda run, log: ("export", run, "--to", "npz", "--out", run.with_name("exported")),
     "report": lambda run, log: ("report", run, "--out", run.with_name("report.html"), *ONE_THREAD),
@@ -307,7 +354,12 @@ def assert_success_or_one_sentence(outcome: Outcome) -> None:
 
 
 def assert_every_reader_bears(
-    place: Path, log: Path, pslrec: Command, make: Callable[[Path], Path], what: str, readers: Sequence[str]
+    place: Path,
+    log: Path,
+    pslrec: Command,
+    make: Callable[[Path], Path],
+    what: str,
+    readers: Sequence[str],
 ) -> None:
     """Whatever reads a run that `make` broke in a directory of its own ends as it should."""
     for reader in readers:
@@ -354,7 +406,9 @@ READERS = (*COMMANDS, *FUNCTIONS)
 def test_every_reader_bears_every_broken_file(
     finished: Path, tmp_path: Path, log: Path, pslrec: Command, name: str, how: str
 ) -> None:
-    assert_every_reader_bears(tmp_path, log, pslrec, broken(finished, name, how), f"{name} {how}", READERS)
+    assert_every_reader_bears(
+        tmp_path, log, pslrec, broken(finished, name, how), f"{name} {how}", READERS
+    )
 
 
 @pytest.mark.slow
@@ -363,7 +417,9 @@ def test_every_reader_bears_every_broken_file(
 def test_every_reader_bears_a_changed_value(
     finished: Path, tmp_path: Path, log: Path, pslrec: Command, name: str, seed: int
 ) -> None:
-    assert_every_reader_bears(tmp_path, log, pslrec, changed(finished, name, seed), f"{name} seed {seed}", READERS)
+    assert_every_reader_bears(
+        tmp_path, log, pslrec, changed(finished, name, seed), f"{name} seed {seed}", READERS
+    )
 
 
 @pytest.mark.parametrize("how", QUICK)
@@ -372,4 +428,6 @@ def test_loading_bears_a_broken_file(
     finished: Path, tmp_path: Path, log: Path, pslrec: Command, name: str, how: str
 ) -> None:
     make = broken(finished, name, how)
-    assert_every_reader_bears(tmp_path, log, pslrec, make, f"{name} {how}", ("resume", "evaluate", "Recommender.load"))
+    assert_every_reader_bears(
+        tmp_path, log, pslrec, make, f"{name} {how}", ("resume", "evaluate", "Recommender.load")
+    )

@@ -25,7 +25,7 @@ import pslrec
 assert pslrec.__file__.startswith(wheel), pslrec.__file__
 from pslrec.kernels import native
 print(native.IS_COMPILED, native.instruction_set(), native.openmp_threads() >= 1, bool(native.WHY_NOT_COMPILED))
-from pslrec.cli.main import app
+from pslrec.cli._main import app
 app(["doctor"])
 """
 
@@ -35,7 +35,9 @@ def wheel(tmp_path_factory):
     """The unpacked wheel of a build during which no compiler can be found."""
     temporary = tmp_path_factory.mktemp("build")
     source, tools = temporary / "source", temporary / "tools"
-    shutil.copytree(REPOSITORY / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    shutil.copytree(
+        REPOSITORY / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so")
+    )
     shutil.copytree(REPOSITORY / "native", source / "native")
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source / name)
@@ -43,7 +45,12 @@ def wheel(tmp_path_factory):
     for tool in TOOLS:
         if found := shutil.which(tool):
             (tools / tool).symlink_to(found)
-    environment = {**os.environ, "PATH": str(tools), "CC": str(tools / "no-cc"), "CXX": str(tools / "no-cxx")}
+    environment = {
+        **os.environ,
+        "PATH": str(tools),
+        "CC": str(tools / "no-cc"),
+        "CXX": str(tools / "no-cxx"),
+    }
     command = [
         sys.executable,
         "-m",
@@ -55,7 +62,9 @@ def wheel(tmp_path_factory):
         temporary,
         source,
     ]
-    done = subprocess.run(command, env=environment, cwd=temporary, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=temporary, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = temporary.glob("*.whl")
     with zipfile.ZipFile(built) as archive:
@@ -67,7 +76,8 @@ def test_wheel_has_everything_but_the_compiled_module(wheel):
     packed = {path.relative_to(wheel).as_posix() for path in wheel.rglob("*") if path.is_file()}
     assert not any("_native" in name for name in packed)
     sources = {
-        path.relative_to(REPOSITORY / "src").as_posix() for path in (REPOSITORY / "src" / "pslrec").rglob("*.py")
+        path.relative_to(REPOSITORY / "src").as_posix()
+        for path in (REPOSITORY / "src" / "pslrec").rglob("*.py")
     }
     assert sources <= packed
     assert "pslrec/py.typed" in packed
@@ -77,7 +87,12 @@ def test_wheel_has_everything_but_the_compiled_module(wheel):
 def test_package_works_and_says_what_it_does_without(wheel):
     command = [sys.executable, "-c", LOOK_AROUND, str(wheel)]
     done = subprocess.run(
-        command, cwd=wheel, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "500"}
+        command,
+        cwd=wheel,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "500"},
     )
     assert done.returncode == 0, done.stderr
     first, *report = done.stdout.splitlines()

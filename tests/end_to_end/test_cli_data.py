@@ -27,7 +27,9 @@ def ratings(tmp_path):
     """A log of 30 users and 12 items in which everybody has at least 10 interactions."""
     path = tmp_path / "ratings.csv"
     lines = [
-        f"u{user},i{item},{1 + (user * item) % 5},{1000 + user + item}" for user in range(30) for item in range(12)
+        f"u{user},i{item},{1 + (user * item) % 5},{1000 + user + item}"
+        for user in range(30)
+        for item in range(12)
     ]
     path.write_text("\n".join(["reviewerID,asin,overall,unixReviewTime", *lines]))
     return path
@@ -65,10 +67,14 @@ def test_doctor_reports_the_compiled_module_and_libraries(pslrec):
 
 
 def test_doctor_looks_for_a_package_of_each_extra(pslrec):
-    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     for extra, module in EXTRAS.items():
         packages = [re.split(r"[\[<>=~!]", requirement)[0] for requirement in declared[extra]]
-        assert module in [re.sub(r"-(cpu|python)$", "", package).replace("-", "_") for package in packages]
+        assert module in [
+            re.sub(r"-(cpu|python)$", "", package).replace("-", "_") for package in packages
+        ]
 
 
 def test_describe_counts_the_published_electronic_data(pslrec, data_directory):
@@ -122,7 +128,15 @@ def test_columns_and_separator_can_be_given(pslrec, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("who\twhat\thow\nann\ttea\tgood\nbob\tmilk\tbad\n")
     code, out, _ = pslrec(
-        "data", "describe", path, "--user-column", "who", "--item-column", "what", "--separator", "\\t"
+        "data",
+        "describe",
+        path,
+        "--user-column",
+        "who",
+        "--item-column",
+        "what",
+        "--separator",
+        "\\t",
     )
     assert code == 0
     assert re.search(r"interactions +2\n", out)
@@ -138,7 +152,9 @@ def test_file_without_header_and_odd_columns_can_be_read(pslrec, tmp_path):
 
 def test_prepare_writes_what_it_says(pslrec, ratings, tmp_path):
     out_path = tmp_path / "new" / "prepared.tsv"
-    code, out, _ = pslrec("data", "prepare", ratings, "--out", out_path, "--k-core", "5", "--minimum-rating", "2")
+    code, out, _ = pslrec(
+        "data", "prepare", ratings, "--out", out_path, "--k-core", "5", "--minimum-rating", "2"
+    )
     assert code == 0
     prepared = read_interactions(out_path)
     assert f"wrote {len(prepared)} of 360 interactions to {out_path}" in out
@@ -148,13 +164,34 @@ def test_prepare_writes_what_it_says(pslrec, ratings, tmp_path):
 def test_prepare_keeps_weights(pslrec, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("user,item\n1,1\n1,1\n2,2\n")
-    assert pslrec("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0", "--weights", "count")[0] == 0
+    assert (
+        pslrec(
+            "data",
+            "prepare",
+            path,
+            "--out",
+            tmp_path / "b.csv",
+            "--k-core",
+            "0",
+            "--weights",
+            "count",
+        )[0]
+        == 0
+    )
     assert read_interactions(tmp_path / "b.csv").weights.tolist() == [2, 1]
 
 
 def test_split_writes_a_directory_that_is_read_back(pslrec, ratings, tmp_path):
     code, out, _ = pslrec(
-        "data", "split", ratings, "--out", tmp_path / "parts", "--validation", "paper", "--method", "popularity"
+        "data",
+        "split",
+        ratings,
+        "--out",
+        tmp_path / "parts",
+        "--validation",
+        "paper",
+        "--method",
+        "popularity",
     )
     assert code == 0
     counts = {name: len(part) for name, part in read_published(tmp_path / "parts").parts().items()}
@@ -227,19 +264,25 @@ def test_bad_file_is_one_clear_sentence_and_nothing_is_written(pslrec, tmp_path,
 
 
 def test_missing_file(pslrec, tmp_path):
-    assert_one_sentence(*pslrec("data", "describe", tmp_path / "no.csv"), f"{tmp_path}/no.csv: no such file")
+    assert_one_sentence(
+        *pslrec("data", "describe", tmp_path / "no.csv"), f"{tmp_path}/no.csv: no such file"
+    )
 
 
 def test_unknown_name(pslrec):
     assert_one_sentence(
-        *pslrec("data", "describe", "nothing"), "nothing: no such file, and no data set of that name; the names are"
+        *pslrec("data", "describe", "nothing"),
+        "nothing: no such file, and no data set of that name; the names are",
     )
 
 
 @pytest.mark.parametrize(
     ("test", "message"),
     [
-        ("user\titem\n1\t1\n", "1 test pair is in training or validation as well, the first is user `1` with item `1`"),
+        (
+            "user\titem\n1\t1\n",
+            "1 test pair is in training or validation as well, the first is user `1` with item `1`",
+        ),
         (
             "user\titem\n1\t9\n",
             "1 test pair is of items that are never trained on, the first is user `1` with item `9`",
@@ -253,7 +296,8 @@ def test_unknown_name(pslrec):
 def test_leaking_split(pslrec, split, test, message):
     path = split(TRAIN, test)
     assert_one_sentence(
-        *pslrec("data", "describe", path), f"{path}: {message}; remove them, or read with `repair=True`"
+        *pslrec("data", "describe", path),
+        f"{path}: {message}; remove them, or read with `repair=True`",
     )
 
 
@@ -264,14 +308,18 @@ def test_zip_with_unsafe_paths(pslrec, tmp_path):
         archive.writestr("test.tsv", "user\titem\n2\t2\n")
         archive.writestr("../../evil", "x")
     assert_one_sentence(
-        *pslrec("data", "describe", path), f"{path}: the zip has an unsafe path `../../evil` and was not unpacked"
+        *pslrec("data", "describe", path),
+        f"{path}: the zip has an unsafe path `../../evil` and was not unpacked",
     )
 
 
 def test_everything_filtered_out(pslrec, ratings, tmp_path):
-    result = pslrec("-q", "data", "prepare", ratings, "--out", tmp_path / "b.csv", "--k-core", "1000000")
+    result = pslrec(
+        "-q", "data", "prepare", ratings, "--out", tmp_path / "b.csv", "--k-core", "1000000"
+    )
     assert_one_sentence(
-        *result, "nothing is left of 162 interactions in the 1000000-core; the largest core that is not empty is 7: "
+        *result,
+        "nothing is left of 162 interactions in the 1000000-core; the largest core that is not empty is 7: ",
     )
     assert not (tmp_path / "b.csv").exists()
 
@@ -280,7 +328,10 @@ def test_ids_with_commas_quotes_and_unicode_are_fine(pslrec, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('user,item\n"a,b","x""y"\n日本,"new\nline"\n')
     assert pslrec("data", "prepare", path, "--out", tmp_path / "b.csv", "--k-core", "0")[0] == 0
-    assert read_interactions(tmp_path / "b.csv").to_frame().rows() == [("a,b", 'x"y'), ("日本", "new\nline")]
+    assert read_interactions(tmp_path / "b.csv").to_frame().rows() == [
+        ("a,b", 'x"y'),
+        ("日本", "new\nline"),
+    ]
 
 
 @pytest.mark.parametrize("verb", ["prepare", "split"])
@@ -291,25 +342,44 @@ def test_place_that_can_not_be_written(pslrec, ratings, tmp_path, verb, place):
         place.write_text("")
     before = sorted(tmp_path.iterdir())
     target = f"{place}/out.csv"
-    result = pslrec("-q", "data", verb, ratings, "--out", target, *(("--k-core", "0") if verb == "prepare" else ()))
+    result = pslrec(
+        "-q",
+        "data",
+        verb,
+        ratings,
+        "--out",
+        target,
+        *(("--k-core", "0") if verb == "prepare" else ()),
+    )
     assert_one_sentence(*result, f"{target} cannot be written")
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_directory_that_is_full_is_not_overwritten(pslrec, ratings, tmp_path):
     result = pslrec("data", "split", ratings, "--out", tmp_path)
-    assert_one_sentence(*result, f"{tmp_path} exists already and is not empty; choose another place or remove it")
+    assert_one_sentence(
+        *result, f"{tmp_path} exists already and is not empty; choose another place or remove it"
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--method", "random"), "unknown split `random`. Available: iid, leave-one-out, popularity, temporal"),
+        (
+            ("--method", "random"),
+            "unknown split `random`. Available: iid, leave-one-out, popularity, temporal",
+        ),
         (("--train-fraction", "1.5"), "`train_fraction` must lie between 0 and 1, got 1.5"),
-        (("--method", "leave-one-out", "--train-fraction", "0.5"), "the split `leave-one-out` has no `train_fraction`"),
+        (
+            ("--method", "leave-one-out", "--train-fraction", "0.5"),
+            "the split `leave-one-out` has no `train_fraction`",
+        ),
         (("--separator", ""), "`separator` must be one or more characters"),
         (("--format", "csv"), "unknown format `csv`"),
-        (("--user-column", "nobody"), "{path}: there is no column `nobody` for the user; the columns are"),
+        (
+            ("--user-column", "nobody"),
+            "{path}: there is no column `nobody` for the user; the columns are",
+        ),
         (
             ("--method", "temporal", "--timestamp-column", ""),
             "a temporal split needs timestamps, the interactions have none",
@@ -359,7 +429,9 @@ def test_interrupt_stops_at_once_without_traceback_and_leaves_nothing(tmp_path):
         "--k-core",
         "0",
     ]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "writing\n"
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=30)

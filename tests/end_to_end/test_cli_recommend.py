@@ -9,7 +9,7 @@ from command_line import Command
 
 from pslrec import Recommender
 from pslrec.cli import recommend as recommend_module
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 
 SMALL = ("--set", "backbone.dimension=8", "--set", "training.epochs=2", "--threads", "1")
 
@@ -69,9 +69,12 @@ def test_users_come_from_a_file(pslrec: Command, run_path: Path, tmp_path: Path)
     refused = pslrec("recommend", run_path, "--users", tmp_path / "users.txt", "--out", out)
     assert (refused.code, out.exists()) == (2, False)
     assert (
-        "unknown user `77`; recommend to somebody new with --history, or leave out with --skip-unknown" in refused.err
+        "unknown user `77`; recommend to somebody new with --history, or leave out with --skip-unknown"
+        in refused.err
     )
-    done = pslrec("recommend", run_path, "--users", tmp_path / "users.txt", "--skip-unknown", "--out", out)
+    done = pslrec(
+        "recommend", run_path, "--users", tmp_path / "users.txt", "--skip-unknown", "--out", out
+    )
     assert done.code == 0, done.err
     assert "1 of 3 ids are not known and left out" in done.err
     assert read(out)["user"].unique(maintain_order=True).to_list() == [1002, 1004]
@@ -79,7 +82,10 @@ def test_users_come_from_a_file(pslrec: Command, run_path: Path, tmp_path: Path)
     pslrec("recommend", run_path, "--users", tmp_path / "users.parquet", "--out", out)
     assert read(out)["user"].unique().to_list() == [1005]
     pl.DataFrame({"who": [1005]}).write_csv(tmp_path / "users.csv")
-    assert "has no column `user`" in pslrec("recommend", run_path, "--users", tmp_path / "users.csv").err
+    assert (
+        "has no column `user`"
+        in pslrec("recommend", run_path, "--users", tmp_path / "users.csv").err
+    )
 
 
 def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_path: Path) -> None:
@@ -96,7 +102,10 @@ def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_pa
     [
         ((), "say for whom"),
         (("--all", "--user", "1001"), "say for whom"),
-        (("--all", "--out", "recs.xlsx"), "--out must end in .parquet, .csv, .jsonl, got recs.xlsx"),
+        (
+            ("--all", "--out", "recs.xlsx"),
+            "--out must end in .parquet, .csv, .jsonl, got recs.xlsx",
+        ),
         (("--all", "--out", "no/such/recs.csv"), "cannot be written"),
         (("--users", "no-such-file"), "can not be read"),
         (("--history", "gone"), "unknown item `gone`; it was not there in training"),
@@ -127,21 +136,27 @@ def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> N
     item = recommender.items_[3]
     done = pslrec("similar", run_path, "--item", item, "-k", 3, "--json")
     records = [json.loads(line) for line in done.out.splitlines()]
-    assert [record["similar"] for record in records] == recommender.similar_items(item, k=3)["similar"].to_list()
+    assert [record["similar"] for record in records] == recommender.similar_items(item, k=3)[
+        "similar"
+    ].to_list()
     table = pslrec("similar", run_path, "--user", 1001, "-k", 2)
     assert "user like 1001" in table.out
     assert len(table.out.splitlines()) == 3
     assert "give either --item ID or --user ID" in pslrec("similar", run_path).err
 
 
-def test_export_says_what_it_wrote_and_what_an_index_finds(pslrec: Command, run_path: Path, tmp_path: Path) -> None:
+def test_export_says_what_it_wrote_and_what_an_index_finds(
+    pslrec: Command, run_path: Path, tmp_path: Path
+) -> None:
     done = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
     assert f"model.npz and export.json are in {tmp_path / 'npz'}" in done.out
     again = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
     assert (again.code, "is not empty" in again.err) == (2, True)
     assert "unknown export `pickle`" in pslrec("export", run_path, "--to", "pickle").err
     pytest.importorskip("faiss")
-    flat = pslrec("export", run_path, "--to", "faiss", "--out", tmp_path / "faiss", "-k", 5, "--json")
+    flat = pslrec(
+        "export", run_path, "--to", "faiss", "--out", tmp_path / "faiss", "-k", 5, "--json"
+    )
     assert json.loads(flat.out)["recall"] == 1.0
 
 

@@ -44,7 +44,14 @@ def test_train_says_the_same(pslrec, monkeypatch, logs):
 
 
 def test_tune_says_the_same(pslrec, monkeypatch, logs):
-    grid = ("--loss", "psl-relu", "--grid", "loss.temperature=0.1,0.2", "--set", "training.validate_every=1")
+    grid = (
+        "--loss",
+        "psl-relu",
+        "--grid",
+        "loss.temperature=0.1,0.2",
+        "--set",
+        "training.validate_every=1",
+    )
     found = []
     for directory in both(pslrec, monkeypatch, logs, ("tune",), *grid, *SMALL):
         results = json.loads(next(directory.glob("tune-*/results.json")).read_text())

@@ -12,18 +12,18 @@ import pytest
 from command_line import Command, Disk, Terminal
 from rich.console import Console
 
-from pslrec.cli import reproduce_progress
-from pslrec.cli.reproduce_progress import CellsProgress
+from pslrec.cli import _reproduce_progress as reproduce_progress
+from pslrec.cli._reproduce_progress import CellsProgress
+from pslrec.data._synthetic import TasteModel, planted_tastes
+from pslrec.data._writing import write_dataset
 from pslrec.data.splits import split_by_name
-from pslrec.data.synthetic import TasteModel, planted_tastes
-from pslrec.data.writing import write_dataset
-from pslrec.files.places import is_temporary
+from pslrec.files._places import is_temporary
 from pslrec.reproduction import execution
 from pslrec.reproduction.execution import BudgetSpent, Executor, Task
 from pslrec.reproduction.grid import Choice
 from pslrec.reproduction.ledgers import TableLedger
 from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
-from pslrec.training.events import CheckpointSaved
+from pslrec.training._events import CheckpointSaved
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "reproductions" / "psl-neurips-2024"
 
@@ -44,9 +44,13 @@ def places(tmp_path: Path, data: Path) -> Places:
     directory = tmp_path / "reproduction"
     shutil.copytree(DIRECTORY / "published", directory / "published")
     grid = (DIRECTORY / "grid.toml").read_text()
-    grid = grid.replace('"backbone.dimension" = 64', '"backbone.dimension" = 8\n"sampling.batch_pairs" = 256')
+    grid = grid.replace(
+        '"backbone.dimension" = 64', '"backbone.dimension" = 8\n"sampling.batch_pairs" = 256'
+    )
     (directory / "grid.toml").write_text(grid)
-    (directory / "README.md").write_text("# Ours\n\n<!-- results: iid -->\n<!-- end of results -->\n")
+    (directory / "README.md").write_text(
+        "# Ours\n\n<!-- results: iid -->\n<!-- end of results -->\n"
+    )
     return Places(directory, tmp_path / "runs", data)
 
 
@@ -63,8 +67,20 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    health = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
+def test_cells_run_once_and_are_rendered(
+    reproduce: Command, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = (
+        "iid",
+        "--datasets",
+        "health",
+        "--backbones",
+        "mf",
+        "--losses",
+        "sl,psl-relu",
+        "--mode",
+        "catalog",
+    )
     first = reproduce(*health, "--seeds", "1,2,3", "--epochs", 2)
     assert first.code == 0, first.err
     found = rows(places.runs / "results" / "iid.csv")
@@ -75,7 +91,13 @@ def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, mon
     assert "6 cells: 6 done" in first.err
     assert "Amazon-Health, MF (iid, 2 epochs)" in first.out
     assert (places.runs / "report.html").stat().st_size > 10_000
-    assert {row["k"] for row in rows(places.runs / "results" / "cutoffs.csv")} == {"5", "10", "20", "50", "100"}
+    assert {row["k"] for row in rows(places.runs / "results" / "cutoffs.csv")} == {
+        "5",
+        "10",
+        "20",
+        "50",
+        "100",
+    }
     assert not (places.directory / "results").exists()
 
     def never(*_arguments: object, **_options: object) -> None:
@@ -95,7 +117,17 @@ def test_cells_run_once_and_are_rendered(reproduce: Command, places: Places, mon
 def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(
     reproduce: Command, places: Places, share: float
 ) -> None:
-    arguments = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl", "--mode", "catalog")
+    arguments = (
+        "iid",
+        "--datasets",
+        "health",
+        "--backbones",
+        "mf",
+        "--losses",
+        "sl",
+        "--mode",
+        "catalog",
+    )
     arguments = (*arguments, "--seeds", "1,2", "--epochs", "1")
     disk = Disk()
     with disk.used():
@@ -129,14 +161,22 @@ def told(reproduction: Reproduction, progress: CellsProgress, text: io.StringIO)
     return [*found, text.getvalue()]
 
 
-def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Colours may be forced where there is no terminal, as CI jobs do; lines stay lines.
     monkeypatch.setenv("FORCE_COLOR", "1")
     grid = places.directory / "grid.toml"
-    grid.write_text(grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"'))
+    grid.write_text(
+        grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"')
+    )
     log = io.StringIO()
-    choice = Choice(["health", "movie"], ["mf"], ["sl", "bpr", "llpauc"], modes=["catalog"], epochs=1)
-    told_at_starts = told(Reproduction(places, choice), CellsProgress(Console(file=log, width=40)), log)
+    choice = Choice(
+        ["health", "movie"], ["mf"], ["sl", "bpr", "llpauc"], modes=["catalog"], epochs=1
+    )
+    told_at_starts = told(
+        Reproduction(places, choice), CellsProgress(Console(file=log, width=40)), log
+    )
     assert [text.count("\n") for text in told_at_starts] == [1, 2, 3, 4]
     first, *lines = log.getvalue().splitlines()
     assert re.fullmatch(r"6 cells: 3 left, 3 without data; about \d+:\d\d left", first)
@@ -144,7 +184,8 @@ def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeyp
     printed = {"SL": ("0.1719", "0.1261"), "BPR": ("0.1627", "0.1234")}
     for place, line in enumerate(lines, 1):
         what = re.match(
-            rf"{place}/3 (done|failed): Amazon-Health, MF, ([\w-]+), iid, 1 epochs, catalog, paper, seed 2024: ", line
+            rf"{place}/3 (done|failed): Amazon-Health, MF, ([\w-]+), iid, 1 epochs, catalog, paper, seed 2024: ",
+            line,
         )
         assert what is not None, line
         assert (", about " in line) == (place < 3)
@@ -152,7 +193,9 @@ def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeyp
             assert (what[1], "`variant` must be" in line) == ("failed", True)
             continue
         recall, ndcg = printed[what[2]]
-        result = rf"Recall@20 {number} \(published {recall}\), NDCG@20 {number} \(published {ndcg}\)"
+        result = (
+            rf"Recall@20 {number} \(published {recall}\), NDCG@20 {number} \(published {ndcg}\)"
+        )
         assert re.match(result, line[what.end() :]), line
 
     again = io.StringIO()
@@ -161,19 +204,30 @@ def test_a_log_gets_a_line_as_soon_as_a_cell_is_finished(places: Places, monkeyp
     assert again.getvalue().count("\n") == 2, "what was finished before is counted, not told again"
 
 
-def test_a_log_says_now_and_then_how_far_a_long_cell_is(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_says_now_and_then_how_far_a_long_cell_is(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reproduce_progress, "SECONDS_BETWEEN_LINES", -1.0)
     log = io.StringIO()
     choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=2)
     told(Reproduction(places, choice), CellsProgress(Console(file=log)), log)
-    assert "Amazon-Health, MF, SL, iid, 2 epochs, catalog, paper, seed 2024: 50 %, about " in log.getvalue()
+    assert (
+        "Amazon-Health, MF, SL, iid, 2 epochs, catalog, paper, seed 2024: 50 %, about "
+        in log.getvalue()
+    )
 
 
-def test_a_terminal_gets_a_table_and_no_lines(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_table_and_no_lines(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = Terminal()
     choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=1)
-    told(Reproduction(places, choice), CellsProgress(Console(file=screen, width=160, color_system=None)), screen)
+    told(
+        Reproduction(places, choice),
+        CellsProgress(Console(file=screen, width=160, color_system=None)),
+        screen,
+    )
     assert "1 cell: 1 running" in screen.getvalue()
     assert "1/1 done" not in screen.getvalue()
 
@@ -190,14 +244,19 @@ def test_a_plan_says_what_would_run_and_changes_nothing(
     states = {line.split("  ")[0].rstrip(): line for line in plan.out.splitlines()[1:]}
     assert "done   " in states["Amazon-Health, MF, SL, iid, 1 epochs, catalog, paper, seed 2024"]
     assert re.search(
-        r"left +about \d+:\d\d", states["Amazon-Health, MF, BPR, iid, 1 epochs, catalog, paper, seed 2024"]
+        r"left +about \d+:\d\d",
+        states["Amazon-Health, MF, BPR, iid, 1 epochs, catalog, paper, seed 2024"],
     )
-    assert "without data" in states["Amazon-Movie, MF, SL, iid, 1 epochs, catalog, paper, seed 2024"]
+    assert (
+        "without data" in states["Amazon-Movie, MF, SL, iid, 1 epochs, catalog, paper, seed 2024"]
+    )
     assert "4 cells: 1 done, 1 left, 2 without data; about " in plan.err
     assert {path: path.stat().st_mtime_ns for path in places.runs.rglob("*")} == before
 
 
-def test_a_stopped_cell_goes_on_where_it_stopped(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_cell_goes_on_where_it_stopped(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
     choice = Choice(["health"], ["mf"], ["sl"], modes=["catalog"], epochs=4)
     whole = Reproduction(Places(places.directory, places.runs / "whole", places.data), choice)
     (expected,) = whole.run("iid")
@@ -240,10 +299,24 @@ def test_a_cell_of_another_process_is_left_to_it(places: Places) -> None:
     assert states == {"SL": "busy", "BPR": "done"}
 
 
-def test_what_can_not_be_run_is_told_and_does_not_stop_the_rest(reproduce: Command, places: Places) -> None:
+def test_what_can_not_be_run_is_told_and_does_not_stop_the_rest(
+    reproduce: Command, places: Places
+) -> None:
     grid = places.directory / "grid.toml"
-    grid.write_text(grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"'))
-    done = reproduce("iid", "--datasets", "health,movie", "--backbones", "mf", "--losses", "llpauc,bpr", "--epochs", 1)
+    grid.write_text(
+        grid.read_text().replace('name = "llpauc"', 'name = "llpauc"\nvariant = "unheard-of"')
+    )
+    done = reproduce(
+        "iid",
+        "--datasets",
+        "health,movie",
+        "--backbones",
+        "mf",
+        "--losses",
+        "llpauc,bpr",
+        "--epochs",
+        1,
+    )
     assert done.code == 1
     assert "4 cells: 1 done, 1 failed, 2 without data" in done.err
     assert "`variant` must be" in done.err
@@ -254,18 +327,34 @@ def test_a_table_takes_over_what_another_has(places: Places) -> None:
     choice = Choice(["health"], ["mf"], ["psl-tanh"], modes=["catalog"], epochs=1)
     reproduction = Reproduction(places, choice)
     reproduction.run("iid")
-    (softplus,) = [task for task in reproduction.run("softplus") if task.cell.setting.startswith("iid")]
+    (softplus,) = [
+        task for task in reproduction.run("softplus") if task.cell.setting.startswith("iid")
+    ]
     assert softplus.state == "done"
     assert [row["table"] for row in reproduction.results.rows("softplus")] == ["softplus"]
     assert not [row for row in reproduction.results.rows("cutoffs") if row["table"] == "softplus"]
 
 
-def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce: Command, places: Places) -> None:
+def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(
+    reproduce: Command, places: Places
+) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(
-        grid.read_text().replace("temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.25, 1.0]")
+        grid.read_text().replace(
+            "temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.25, 1.0]"
+        )
     )
-    forms = ("forms", "--datasets", "health", "--losses", "psl-relu", "--mode", "catalog", "--epochs", 1)
+    forms = (
+        "forms",
+        "--datasets",
+        "health",
+        "--losses",
+        "psl-relu",
+        "--mode",
+        "catalog",
+        "--epochs",
+        1,
+    )
     without = reproduce(*forms)
     assert "1 cell: 1 done" in without.err
     assert "find them with --search" in without.err
@@ -275,8 +364,13 @@ def test_the_search_chooses_on_validation_and_its_best_becomes_a_cell(reproduce:
     tried = rows(places.runs / "results" / "forms-search.csv")
     assert len(tried) == 4
     best = max(tried, key=lambda row: float(row["validation_ndcg20"]))
-    (inside,) = [row for row in rows(places.runs / "results" / "forms.csv") if row["form"] == "inside"]
-    assert (inside["temperature"], inside["learning_rate"]) == (best["temperature"], best["learning_rate"])
+    (inside,) = [
+        row for row in rows(places.runs / "results" / "forms.csv") if row["form"] == "inside"
+    ]
+    assert (inside["temperature"], inside["learning_rate"]) == (
+        best["temperature"],
+        best["learning_rate"],
+    )
 
 
 def test_the_search_leaves_the_worse_trials_of_each_learning_rate(places: Places) -> None:
@@ -285,13 +379,19 @@ def test_the_search_leaves_the_worse_trials_of_each_learning_rate(places: Places
         "temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.1, 0.5, 1.0]"
     )
     text = text.replace('"training.validate_every" = 5', '"training.validate_every" = 1')
-    grid.write_text(re.sub(r"rounds = .*", "rounds = [{ epochs = 1, keep = 2 }, { epochs = 2, keep = 1 }]", text))
+    grid.write_text(
+        re.sub(
+            r"rounds = .*", "rounds = [{ epochs = 1, keep = 2 }, { epochs = 2, keep = 1 }]", text
+        )
+    )
     choice = Choice(["health"], ["mf"], ["psl-relu"], modes=["catalog"], epochs=3)
     reproduction = Reproduction(places, choice)
     reproduction.run("forms", search=True)
     tried = reproduction.results.rows("forms-search")
     assert sorted((row["learning_rate"], row["epochs"], row["outcome"]) for row in tried) == [
-        (rate, *end) for rate in ("0.01", "0.1") for end in (("1", "left"), ("2", "left"), ("3", "finished"))
+        (rate, *end)
+        for rate in ("0.01", "0.1")
+        for end in (("1", "left"), ("2", "left"), ("3", "finished"))
     ]
     finished = [row for row in tried if row["outcome"] == "finished"]
     best = max(finished, key=lambda row: float(row["validation_ndcg20"]))
@@ -301,16 +401,23 @@ def test_the_search_leaves_the_worse_trials_of_each_learning_rate(places: Places
     # Everything is known: nothing is trained again, with the search or without.
     shutil.rmtree(places.runs / "amazon-health")
     for search in (False, True):
-        assert all(task.state == "done" for task in Reproduction(places, choice).run("forms", search=search))
+        assert all(
+            task.state == "done"
+            for task in Reproduction(places, choice).run("forms", search=search)
+        )
     assert not (places.runs / "amazon-health").exists()
 
 
 def test_a_search_in_which_all_diverges_says_so(places: Places) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(
-        grid.read_text().replace("temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.005]")
+        grid.read_text().replace(
+            "temperature = [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]", "temperature = [0.005]"
+        )
     )
-    reproduction = Reproduction(places, Choice(["health"], ["mf"], ["psl-atan"], modes=["catalog"], epochs=1))
+    reproduction = Reproduction(
+        places, Choice(["health"], ["mf"], ["psl-atan"], modes=["catalog"], epochs=1)
+    )
     reproduction.run("forms", search=True)
     assert {row["outcome"] for row in reproduction.results.rows("forms-search")} == {"diverged"}
     assert any("diverged" in note for note in reproduction.notes)
@@ -327,14 +434,27 @@ def test_data_sets_and_claims_are_tables_too(reproduce: Command, places: Places)
     done = reproduce("datasets")
     assert done.code == 0
     assert "Amazon-Book (2014) is not here" in done.err
-    assert [row["dataset"] for row in rows(places.directory / "results" / "datasets.csv")] == ["Amazon-Health"]
+    assert [row["dataset"] for row in rows(places.directory / "results" / "datasets.csv")] == [
+        "Amazon-Health"
+    ]
     assert (places.directory / "results" / "datasets.tex").exists()
 
 
-def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Command, places: Places) -> None:
+def test_a_finished_table_has_page_latex_significance_and_claims(
+    reproduce: Command, places: Places
+) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(grid.read_text().replace('"training.epochs" = 200', '"training.epochs" = 2'))
-    health = ("--datasets", "health", "--backbones", "mf", "--losses", "sl,psl-relu", "--mode", "catalog")
+    health = (
+        "--datasets",
+        "health",
+        "--backbones",
+        "mf",
+        "--losses",
+        "sl,psl-relu",
+        "--mode",
+        "catalog",
+    )
     done = reproduce("iid", *health, "--seeds", "1,2,3")
     assert done.code == 0, done.err
     results = places.directory / "results"
@@ -342,8 +462,16 @@ def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Comm
     ndcg, recall = rows(results / "significance.csv")
     assert (ndcg["metric"], recall["metric"]) == ("ndcg20", "recall20")
     for test in (ndcg, recall):
-        assert (test["first"], test["second"], test["n_users"], test["n_seeds"]) == ("SL", "PSL-relu", "80", "3")
-        assert all(0 <= float(test[name]) <= 1 for name in ("users_t_test", "users_wilcoxon", "seeds_t_test"))
+        assert (test["first"], test["second"], test["n_users"], test["n_seeds"]) == (
+            "SL",
+            "PSL-relu",
+            "80",
+            "3",
+        )
+        assert all(
+            0 <= float(test[name]) <= 1
+            for name in ("users_t_test", "users_wilcoxon", "seeds_t_test")
+        )
     page = (places.directory / "README.md").read_text()
     assert f"| p of Imp., paired t-test over users |  |  |  | {ndcg['users_t_test']} |" in page
     assert r"\begin{tabular}{lrrrr}" in (results / "iid.tex").read_text()
@@ -357,10 +485,22 @@ def test_a_finished_table_has_page_latex_significance_and_claims(reproduce: Comm
     assert len(claims.rows) == 5
 
 
-def test_what_is_recorded_can_be_run_again_beside_the_record(reproduce: Command, places: Places) -> None:
+def test_what_is_recorded_can_be_run_again_beside_the_record(
+    reproduce: Command, places: Places
+) -> None:
     grid = places.directory / "grid.toml"
     grid.write_text(grid.read_text().replace('"training.epochs" = 200', '"training.epochs" = 2'))
-    cell = ("iid", "--datasets", "health", "--backbones", "mf", "--losses", "sl", "--mode", "catalog")
+    cell = (
+        "iid",
+        "--datasets",
+        "health",
+        "--backbones",
+        "mf",
+        "--losses",
+        "sl",
+        "--mode",
+        "catalog",
+    )
     assert reproduce(*cell).code == 0
     shutil.rmtree(places.runs)
     record = places.directory / "results" / "iid.csv"
@@ -395,21 +535,37 @@ def test_cells_without_data_are_unfinished(reproduce: Command) -> None:
         (("iid", "--mode", "all"), "`--mode` must be sampled, catalog or both, got `all`"),
         (("iid", "--budget", "soon"), "`--budget` must be a time such as 90min or 2h, got `soon`"),
         (("iid", "--seeds", "one"), "`--seeds` must be whole numbers"),
-        (("iid", "--budget", "soon", "--plan"), "`--budget` must be a time such as 90min or 2h, got `soon`"),
+        (
+            ("iid", "--budget", "soon", "--plan"),
+            "`--budget` must be a time such as 90min or 2h, got `soon`",
+        ),
         (("ood", "--losses", "psl-rleu"), "did you mean `psl-relu`"),
-        (("ood", "--datasets", "health"), "its data sets are Amazon-CD, Amazon-Electronic, Gowalla, Yelp2018"),
-        (("iid", "--noise", "0.5"), "`--noise` has no effect on `iid`; it belongs to noise and noise-interpretations"),
-        (("iid", "--last-epoch"), "`--last-epoch` has no effect on `iid`; it belongs to ood and softplus"),
+        (
+            ("ood", "--datasets", "health"),
+            "its data sets are Amazon-CD, Amazon-Electronic, Gowalla, Yelp2018",
+        ),
+        (
+            ("iid", "--noise", "0.5"),
+            "`--noise` has no effect on `iid`; it belongs to noise and noise-interpretations",
+        ),
+        (
+            ("iid", "--last-epoch"),
+            "`--last-epoch` has no effect on `iid`; it belongs to ood and softplus",
+        ),
         (("noise", "--search"), "`--search` has no effect on `noise`; it belongs to forms"),
     ],
 )
-def test_wrong_options_are_one_sentence(reproduce: Command, arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_options_are_one_sentence(
+    reproduce: Command, arguments: tuple[str, ...], message: str
+) -> None:
     done = reproduce(*arguments)
     assert (done.code, message in done.err) == (2, True)
 
 
 def test_the_budget_ends_the_command_between_cells(places: Places) -> None:
-    executor = Executor(TableLedger(places.results()), places.provision(), places.runs, deadline=0.0)
+    executor = Executor(
+        TableLedger(places.results()), places.provision(), places.runs, deadline=0.0
+    )
     reproduction = Reproduction(places, Choice(["health"], ["mf"], ["bpr"], epochs=1))
     with pytest.raises(BudgetSpent, match="the same command goes on"):
         executor.run(reproduction.grid.cells("iid", reproduction.choice), reproduction._costs)

@@ -36,20 +36,28 @@ def get(address: str) -> dict:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals")
-def test_serve_reloads_on_sighup_and_stops_on_sigterm_and_sigint(finished_run: Path, caplog: pytest.LogCaptureFixture):
+def test_serve_reloads_on_sighup_and_stops_on_sigterm_and_sigint(
+    finished_run: Path, caplog: pytest.LogCaptureFixture
+):
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("only the main thread hears signals")
     caplog.set_level("INFO", logger="pslrec")
-    handlers = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)]
+    handlers = [
+        signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    ]
     for number in (signal.SIGTERM, signal.SIGINT):
         with listen("127.0.0.1", 0) as listener:
-            caller = threading.Thread(target=_signal_when_ready, args=(address_of(listener), number, caplog))
+            caller = threading.Thread(
+                target=_signal_when_ready, args=(address_of(listener), number, caplog)
+            )
             caller.start()
             serve(Service(finished_run), listener)
             caller.join(timeout=10)
         assert "serving run, model" in caplog.text
         caplog.clear()
-    assert [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)] == handlers
+    assert [
+        signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    ] == handlers
 
 
 def _signal_when_ready(address: str, number: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -117,7 +125,9 @@ def test_a_second_signal_stops_at_once_without_a_traceback(
     before = signal.signal(number, signal.SIG_IGN)
     try:
         with listen("127.0.0.1", 0) as listener:
-            caller = threading.Thread(target=stop_twice, args=(address_of(listener), listener.getsockname()[1]))
+            caller = threading.Thread(
+                target=stop_twice, args=(address_of(listener), listener.getsockname()[1])
+            )
             caller.start()
             started = time.monotonic()
             serve(Service(finished_run), listener)
@@ -178,7 +188,9 @@ def test_serve_refuses_what_is_no_run(pslrec: Command, tmp_path: Path):
 
 
 def test_serve_refuses_a_host_that_is_not_here(pslrec: Command, finished_run: Path):
-    assert_refused(pslrec("serve", finished_run, "--host", "203.0.113.1", "--port", 0), "can not listen at")
+    assert_refused(
+        pslrec("serve", finished_run, "--host", "203.0.113.1", "--port", 0), "can not listen at"
+    )
 
 
 def test_serve_refuses_tokens_that_can_not_be_used(
@@ -187,7 +199,9 @@ def test_serve_refuses_tokens_that_can_not_be_used(
     empty = tmp_path / "token"
     empty.write_text("\n")
     assert_refused(pslrec("serve", finished_run, "--token-file", empty), "is empty")
-    assert_refused(pslrec("serve", finished_run, "--token-file", tmp_path / "absent"), "can not be read")
+    assert_refused(
+        pslrec("serve", finished_run, "--token-file", tmp_path / "absent"), "can not be read"
+    )
     monkeypatch.setenv("PSLREC_TOKEN", "two words")
     assert_refused(pslrec("serve", finished_run), "`token`")
 
@@ -199,8 +213,13 @@ def test_serve_refuses_titles_of_other_items(pslrec: Command, finished_run: Path
     assert_refused(refused, "no id in column `item`")
 
 
-def test_serve_refuses_a_table_of_ratings_for_titles(pslrec: Command, finished_run: Path, tmp_path: Path):
+def test_serve_refuses_a_table_of_ratings_for_titles(
+    pslrec: Command, finished_run: Path, tmp_path: Path
+):
     ratings = tmp_path / "ratings.csv"
     ratings.write_text("item,rating\n1,5\n2,3\n")
     refused = pslrec("serve", finished_run, "--port", 0, "--titles", ratings)
-    assert_refused(refused, "must hold a column of titles beside the ids in `item`, got columns `item`, `rating`")
+    assert_refused(
+        refused,
+        "must hold a column of titles beside the ids in `item`, got columns `item`, `rating`",
+    )

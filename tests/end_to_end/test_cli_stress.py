@@ -14,7 +14,17 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
 
 
 def test_stress_prints_gains_and_writes_curves(pslrec, log):
-    arguments = ("--noise", "0.1,0.3", "--shift", "", "--seeds", "1,2", "--for", "sl:loss.temperature=0.05", *SMALL)
+    arguments = (
+        "--noise",
+        "0.1,0.3",
+        "--shift",
+        "",
+        "--seeds",
+        "1,2",
+        "--for",
+        "sl:loss.temperature=0.05",
+        *SMALL,
+    )
     code, out, err = pslrec("stress", log, *arguments, "--set", "loss.temperature=0.2")
     assert code == 0, err
     assert "run 12/12" in err
@@ -32,7 +42,17 @@ def test_stress_prints_gains_and_writes_curves(pslrec, log):
 
 def test_stress_samples_negatives_where_asked(pslrec, log):
     code, out, err = pslrec(
-        "stress", log, "--losses", "bpr,psl-relu", "--mode", "sampled", "--noise", "", "--shift", "0", *SMALL
+        "stress",
+        log,
+        "--losses",
+        "bpr,psl-relu",
+        "--mode",
+        "sampled",
+        "--noise",
+        "",
+        "--shift",
+        "0",
+        *SMALL,
     )
     assert code == 0, err
     assert "one seed: what gains owe to chance is not known" in out
@@ -48,7 +68,10 @@ def test_stress_samples_negatives_where_asked(pslrec, log):
         (("--noise", "2"), "up to 1, got 2.0"),
         (("--shift", "9"), "from 0 to 3, got 9.0"),
         (("--seeds", "1.5"), "`--seeds` must be whole numbers such as 2024,2025, got `1.5`"),
-        (("--for", "bpr:loss.temperature=1"), "is not LOSS:SECTION.KEY=VALUE with one of the losses sl, psl-relu"),
+        (
+            ("--for", "bpr:loss.temperature=1"),
+            "is not LOSS:SECTION.KEY=VALUE with one of the losses sl, psl-relu",
+        ),
         (("--for", "sl:loss.warmth=1"), "no setting `loss.warmth`"),
     ],
     ids=["loss", "mode", "noise", "probability", "shift", "seeds", "for", "option"],

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-QUICK = ("--set", "training.epochs=2", "--set", "training.validate_every=1", "--set", "sampling.negatives=5")
+QUICK = (
+    "--set",
+    "training.epochs=2",
+    "--set",
+    "training.validate_every=1",
+    "--set",
+    "sampling.negatives=5",
+)
 SMALL = ("--set", "backbone.dimension=8", "--threads", "1")
 
 
@@ -38,7 +45,18 @@ def test_tune_prints_the_ranking_and_what_train_takes(pslrec, log):
 def test_tune_takes_the_search_space_of_the_loss_without_what_is_set(pslrec, log):
     fixed = ("--set", "training.weight_decay=0.0", "--set", "training.learning_rate=0.1")
     code, out, err = pslrec(
-        "tune", log, "--loss", "sl", "--preset", "fast", *fixed, *QUICK, *SMALL, "--json", "--out", "found"
+        "tune",
+        log,
+        "--loss",
+        "sl",
+        "--preset",
+        "fast",
+        *fixed,
+        *QUICK,
+        *SMALL,
+        "--json",
+        "--out",
+        "found",
     )
     assert code == 0, err
     assert list(json.loads(out)["grid"]) == ["loss.temperature"]
@@ -47,7 +65,9 @@ def test_tune_takes_the_search_space_of_the_loss_without_what_is_set(pslrec, log
 
 
 def test_tune_with_a_budget_says_that_nothing_is_chosen_yet(pslrec, log):
-    code, out, _ = pslrec("tune", log, "--grid", "loss.temperature=0.1,0.2", *QUICK, *SMALL, "--budget", "0s")
+    code, out, _ = pslrec(
+        "tune", log, "--grid", "loss.temperature=0.1,0.2", *QUICK, *SMALL, "--budget", "0s"
+    )
     assert code == 0
     assert "the budget is used up with 0 of 2 cells finished" in out
     assert not Path("tune-log-mf-psl-relu/best.toml").exists()

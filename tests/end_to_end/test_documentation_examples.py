@@ -18,9 +18,14 @@ from pslrec import backbones, baselines, data, evaluation, losses  # noqa: F401 
 from pslrec.registry import Registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
 BLOCK = re.compile(
-    r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 INSTALLS = ("make ", "apt", "python ", "pip ", "source ")
 
@@ -38,7 +43,8 @@ def blocks(page: Path, language: str) -> list[str]:
     """The code of a page's blocks in a language, without those marked."""
     text = page.read_text()
     return [
-        "\n" * text[: match.start("code")].count("\n") + match["code"]  # so that a traceback names the line of the page
+        "\n" * text[: match.start("code")].count("\n")
+        + match["code"]  # so that a traceback names the line of the page
         for match in BLOCK.finditer(text)
         if match["language"] == language and match["mark"] is None
     ]
@@ -56,7 +62,9 @@ def run_block(code: str, page: Path, namespace: dict[str, object]) -> None:
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
 def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "example"}
@@ -69,8 +77,12 @@ def commands(page: Path) -> list[str]:
     return [line[2:] for line in joined.splitlines() if line.startswith("$ ")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
-def test_commands_of_a_page_run(pslrec: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
+)
+def test_commands_of_a_page_run(
+    pslrec: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     makefile = (REPOSITORY / "Makefile").read_text()
@@ -84,12 +96,16 @@ def test_commands_of_a_page_run(pslrec: Command, page: Path, tmp_path: Path, mon
             done = pslrec(*arguments)
             assert done.code == 0, f"`{command}` failed: {done.out}{done.err}"
         else:
-            assert command.startswith(INSTALLS), f"`{command}` is neither make, pslrec nor a way to install"
+            assert command.startswith(INSTALLS), (
+                f"`{command}` is neither make, pslrec nor a way to install"
+            )
 
 
 def test_marked_blocks_are_left_out_and_others_are_not(tmp_path: Path):
     page = tmp_path / "page.md"
-    page.write_text("<!-- not run: needs the network -->\n```python\nfetch()\n```\n\n```python\nx = 1\n```\n")
+    page.write_text(
+        "<!-- not run: needs the network -->\n```python\nfetch()\n```\n\n```python\nx = 1\n```\n"
+    )
     assert [code.strip() for code in blocks(page, "python")] == ["x = 1"]
 
 

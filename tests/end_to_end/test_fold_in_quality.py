@@ -29,7 +29,9 @@ def fold_in(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_people_held_out_of_amazon_electronic_lose_at_most_a_tenth(
     fold_in: ModuleType, data_directory: Path, backbone: str, loss: str
 ) -> None:
-    found = fold_in.measure(load(data_directory / "iid" / "amazon2014-electronic.zip"), backbone, loss)
+    found = fold_in.measure(
+        load(data_directory / "iid" / "amazon2014-electronic.zip"), backbone, loss
+    )
     assert found["held_out"] >= 1000
     assert found["ratio"] >= 0.9
 
@@ -38,4 +40,6 @@ def test_nobody_of_the_record_lost_more_than_a_tenth() -> None:
     with (REPRODUCTIONS / "fold-in" / "results.csv").open() as file:
         records = list(csv.DictReader(file))
     assert [(record["backbone"], record["loss"]) for record in records] == CELLS
-    assert all(float(record["ratio"]) >= 0.9 and int(record["held_out"]) >= 1000 for record in records)
+    assert all(
+        float(record["ratio"]) >= 0.9 and int(record["held_out"]) >= 1000 for record in records
+    )

@@ -12,10 +12,17 @@ import pytest
 from command_line import Command, Disk, Outcome
 
 from pslrec.errors import PslrecError
-from pslrec.files.places import is_temporary
+from pslrec.files._places import is_temporary
 
 TRAINING = (
-    *("--set", "backbone.dimension=4", "--set", "training.epochs=2", "--set", "training.validate_every=1"),
+    *(
+        "--set",
+        "backbone.dimension=4",
+        "--set",
+        "training.epochs=2",
+        "--set",
+        "training.validate_every=1",
+    ),
     *("--threads", "1"),
 )
 
@@ -41,7 +48,17 @@ def _exporting(to: str) -> Case:
 
 
 def _preparing(suffix: str) -> Case:
-    return Case(lambda _run, log, out: ("data", "prepare", log, "--k-core", 0, "--out", out / f"log{suffix}"))
+    return Case(
+        lambda _run, log, out: (
+            "data",
+            "prepare",
+            log,
+            "--k-core",
+            0,
+            "--out",
+            out / f"log{suffix}",
+        )
+    )
 
 
 CASES = {
@@ -49,17 +66,49 @@ CASES = {
     **{f"export {to}": _exporting(to) for to in ("safetensors", "npz", "parquet", "onnx", "faiss")},
     **{f"prepare {suffix}": _preparing(suffix) for suffix in (".csv", ".tsv", ".parquet")},
     "split": Case(lambda _run, log, out: ("data", "split", log, "--out", out / "split")),
-    "report": Case(lambda run, _log, out: ("report", run, "--out", out / "report.html", "--threads", 1)),
-    "train": Case(lambda _run, log, out: ("train", log, *TRAINING, "--out", out / "run", "--resume"), can_resume=True),
+    "report": Case(
+        lambda run, _log, out: ("report", run, "--out", out / "report.html", "--threads", 1)
+    ),
+    "train": Case(
+        lambda _run, log, out: ("train", log, *TRAINING, "--out", out / "run", "--resume"),
+        can_resume=True,
+    ),
     "refit": Case(
-        lambda _run, log, out: ("train", log, *TRAINING, "--refit", "--out", out / "run", "--resume"), can_resume=True
+        lambda _run, log, out: (
+            "train",
+            log,
+            *TRAINING,
+            "--refit",
+            "--out",
+            out / "run",
+            "--resume",
+        ),
+        can_resume=True,
     ),
     "tune": Case(
-        lambda _run, log, out: ("tune", log, *TRAINING, "--grid", "loss.temperature=0.1,0.2", "--out", out / "search"),
+        lambda _run, log, out: (
+            "tune",
+            log,
+            *TRAINING,
+            "--grid",
+            "loss.temperature=0.1,0.2",
+            "--out",
+            out / "search",
+        ),
         can_resume=True,
     ),
     "stress": Case(
-        lambda _run, log, out: ("stress", log, *TRAINING, "--noise", "0.1", "--shift", "0.5", "--out", out / "stress"),
+        lambda _run, log, out: (
+            "stress",
+            log,
+            *TRAINING,
+            "--noise",
+            "0.1",
+            "--shift",
+            "0.5",
+            "--out",
+            out / "stress",
+        ),
         can_resume=True,
     ),
 }
@@ -124,7 +173,12 @@ def fill_at(place: int, case: Case, pslrec: Command, finished: Path, log: Path, 
 
 
 def test_a_full_disk_is_one_sentence(
-    case: Case, pslrec: Command, finished: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    pslrec: Command,
+    finished: Path,
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
@@ -135,7 +189,12 @@ def test_a_full_disk_is_one_sentence(
 
 @pytest.mark.slow
 def test_a_full_disk_at_any_moment_leaves_nothing_half_written(
-    case: Case, pslrec: Command, finished: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    pslrec: Command,
+    finished: Path,
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
@@ -154,7 +213,9 @@ def test_a_full_disk_at_any_moment_leaves_nothing_half_written(
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_an_older_file_stays_as_it_was(pslrec: Command, finished: Path, tmp_path: Path, suffix: str) -> None:
+def test_an_older_file_stays_as_it_was(
+    pslrec: Command, finished: Path, tmp_path: Path, suffix: str
+) -> None:
     out = tmp_path / f"lists{suffix}"
     out.write_text("before")
     disk = Disk()
@@ -165,7 +226,9 @@ def test_an_older_file_stays_as_it_was(pslrec: Command, finished: Path, tmp_path
     assert everything_in(tmp_path) == {out.name: b"before"}
 
 
-def test_saving_from_python_leaves_nothing_half_written(finished: Path, log: Path, tmp_path: Path) -> None:
+def test_saving_from_python_leaves_nothing_half_written(
+    finished: Path, log: Path, tmp_path: Path
+) -> None:
     from pslrec import Recommender
 
     fitted = Recommender("sl", epochs=1, dimension=4).fit(log)
@@ -173,7 +236,12 @@ def test_saving_from_python_leaves_nothing_half_written(finished: Path, log: Pat
         for room in range(0, 30, 3):
             disk = Disk()
             disk.room = room
-            with pytest.raises(PslrecError, match="cannot be written: no space left on device; make room"), disk.used():
+            with (
+                pytest.raises(
+                    PslrecError, match="cannot be written: no space left on device; make room"
+                ),
+                disk.used(),
+            ):
                 recommender.save(tmp_path / "saved")
             assert list(tmp_path.iterdir()) == []
         recommender.save(tmp_path / "saved")
@@ -192,7 +260,9 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 400])
-def test_the_system_itself_refuses_to_write(case: Case, finished: Path, log: Path, tmp_path: Path, limit: int) -> None:
+def test_the_system_itself_refuses_to_write(
+    case: Case, finished: Path, log: Path, tmp_path: Path, limit: int
+) -> None:
     """No file may be longer than a limit: then the system refuses, wherever and by whatever library it is written."""
     if resource.getrlimit(resource.RLIMIT_FSIZE)[1] != resource.RLIM_INFINITY:
         pytest.skip("the length of files is limited here already")
@@ -200,7 +270,9 @@ def test_the_system_itself_refuses_to_write(case: Case, finished: Path, log: Pat
     out.mkdir()
     arguments = [str(each) for each in case.arguments(finished, log, out)]
     command = [sys.executable, "-c", PROGRAM, str(limit), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+    )
     assert_one_sentence_about_room(Outcome(done.returncode, done.stdout, done.stderr))
     assert "file too large" in done.stderr
     assert_nothing_half_written(case, out)

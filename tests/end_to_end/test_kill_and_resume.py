@@ -16,13 +16,13 @@ import pytest
 import torch
 
 from pslrec.artifacts import read_tensors
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 
 CHECKPOINT = "checkpoint.safetensors"
 UNFINISHED = f".pslrec-*-{CHECKPOINT}"
 # Children are forked from a process that has all imports behind it: starting one takes a moment instead of seconds.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pslrec.cli.main", "pslrec.experiment", "torch._dynamo"])
+PROCESSES.set_forkserver_preload(["pslrec.cli._main", "pslrec.experiment", "torch._dynamo"])
 
 
 def train(arguments: list[str], errors: str) -> None:
@@ -93,7 +93,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def command(log: Path, loss: str, backbone: str, *, epochs: int, negatives: int | str = 20) -> list[str]:
+def command(
+    log: Path, loss: str, backbone: str, *, epochs: int, negatives: int | str = 20
+) -> list[str]:
     settings = {
         "training.epochs": epochs,
         "training.validate_every": 2,
@@ -103,7 +105,18 @@ def command(log: Path, loss: str, backbone: str, *, epochs: int, negatives: int 
         "backbone.dimension": 32,
     }
     given = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-    return [str(log), "--loss", loss, "--backbone", backbone, "--threads", "1", "--seed", "4", *given]
+    return [
+        str(log),
+        "--loss",
+        loss,
+        "--backbone",
+        backbone,
+        "--threads",
+        "1",
+        "--seed",
+        "4",
+        *given,
+    ]
 
 
 def what_is_left(out: Path) -> dict[str, Any]:
@@ -113,19 +126,35 @@ def what_is_left(out: Path) -> dict[str, Any]:
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     for line in lines:
         line.pop("seconds")
-    others = ("config.toml", "model.safetensors", "seen.safetensors", "users.parquet", "items.parquet", "format")
+    others = (
+        "config.toml",
+        "model.safetensors",
+        "seen.safetensors",
+        "users.parquet",
+        "items.parquet",
+        "format",
+    )
     files = {name: (out / name).read_bytes() for name in others}
-    return {"metrics": metrics, "log": lines, "names": sorted(path.name for path in out.iterdir()), **files}
+    return {
+        "metrics": metrics,
+        "log": lines,
+        "names": sorted(path.name for path in out.iterdir()),
+        **files,
+    }
 
 
-def assert_kills_change_nothing(arguments: list[str], directory: Path, n_kills: int, seed: int) -> None:
+def assert_kills_change_nothing(
+    arguments: list[str], directory: Path, n_kills: int, seed: int
+) -> None:
     whole = Victim(arguments, directory / "whole")
     whole.finish(resume=False)
     killed = Victim(arguments, directory / "killed")
     moment = random.Random(seed)
     kills = in_writing = 0
     while kills < n_kills:
-        assert killed.kill_in_the_middle(resume=kills > 0, moment=moment), f"the run ended after {kills} kills"
+        assert killed.kill_in_the_middle(resume=kills > 0, moment=moment), (
+            f"the run ended after {kills} kills"
+        )
         kills += 1
         in_writing += any(killed.out.glob(UNFINISHED))
     killed.finish(resume=True)
@@ -151,6 +180,8 @@ def test_three_kills_change_nothing(log: Path, tmp_path: Path) -> None:
         ("sl@k", "lightgcn", 20),
     ],
 )
-def test_twenty_kills_change_nothing(log: Path, tmp_path: Path, loss: str, backbone: str, negatives: int | str) -> None:
+def test_twenty_kills_change_nothing(
+    log: Path, tmp_path: Path, loss: str, backbone: str, negatives: int | str
+) -> None:
     arguments = command(log, loss, backbone, epochs=50, negatives=negatives)
     assert_kills_change_nothing(arguments, tmp_path, n_kills=20, seed=2)

@@ -47,7 +47,9 @@ def installed(tmp_path):
     information = directory / "outside_parts-1.0.dist-info"
     information.mkdir(parents=True)
     (directory / "outside_parts.py").write_text(PARTS)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: outside-parts\nVersion: 1.0\n")
+    (information / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: outside-parts\nVersion: 1.0\n"
+    )
     (information / "entry_points.txt").write_text(ENTRY_POINTS)
     return directory
 
@@ -65,7 +67,10 @@ def test_parts_of_other_packages_are_listed_and_a_broken_one_is_told(installed):
     assert "hinge" in done.stdout
     assert "margin = 0.1" in done.stdout
     assert "psl-relu" in done.stdout
-    assert "the loss `broken` of `outside-parts` cannot be used: No module named 'no_such_module'" in done.stderr
+    assert (
+        "the loss `broken` of `outside-parts` cannot be used: No module named 'no_such_module'"
+        in done.stderr
+    )
     assert "mf-again" in pslrec("backbones", site=installed).stdout
     assert "hinge" not in pslrec("losses").stdout
 
@@ -76,7 +81,14 @@ def test_a_model_of_outside_parts_is_trained_saved_and_asked(installed, tmp_path
     log.write_text("user,item\n" + "\n".join(rows) + "\n")
     run = tmp_path / "run"
     parts = ("--loss", "hinge", "--backbone", "mf-again", "--set", "loss.margin=0.2")
-    small = ("--set", "training.epochs=2", "--set", "sampling.negatives=5", "--set", "backbone.dimension=4")
+    small = (
+        "--set",
+        "training.epochs=2",
+        "--set",
+        "sampling.negatives=5",
+        "--set",
+        "backbone.dimension=4",
+    )
     trained = pslrec("train", log, *parts, *small, "--out", run, site=installed)
     assert trained.returncode == 0, trained.stderr
     asked = pslrec("recommend", run, "--user", "u1", "--k", "3", site=installed)

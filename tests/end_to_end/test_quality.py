@@ -8,7 +8,7 @@ import torch
 
 from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.experiment import load_training_data, run
 from pslrec.losses import LOSSES
@@ -42,16 +42,27 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> Truth:
     dataset = load_training_data(RunConfig.from_settings(settings(log))).dataset
     dataset.test.unseal("to know what is possible")
     # Names end in the row of the planted matrix; all users and items are there, in the same order.
-    assert dataset.user_vocabulary.series.to_list() == planted.interactions.user_vocabulary.series.to_list()
-    assert dataset.item_vocabulary.series.to_list() == planted.interactions.item_vocabulary.series.to_list()
+    assert (
+        dataset.user_vocabulary.series.to_list()
+        == planted.interactions.user_vocabulary.series.to_list()
+    )
+    assert (
+        dataset.item_vocabulary.series.to_list()
+        == planted.interactions.item_vocabulary.series.to_list()
+    )
     oracle = EmbeddingScorer(torch.tensor(planted.user_tastes), torch.tensor(planted.topic_items.T))
     popularity = BASELINES["popularity"]().fit(dataset.train)
-    return Truth(log, *(evaluate(scorer, dataset, k=[20])["ndcg@20"] for scorer in (popularity, oracle)))
+    return Truth(
+        log, *(evaluate(scorer, dataset, k=[20])["ndcg@20"] for scorer in (popularity, oracle))
+    )
 
 
 def ndcg_of(loss: str, log: Path, **more: object) -> float:
     is_cosine = LOSSES[loss].similarity == "half-cosine"
-    options: dict[str, object] = {"loss.name": loss, "training.learning_rate": 0.1 if is_cosine else 0.02}
+    options: dict[str, object] = {
+        "loss.name": loss,
+        "training.learning_rate": 0.1 if is_cosine else 0.02,
+    }
     if LOSSES[loss].default_negatives > 1:
         options["sampling.negatives"] = 50
     result = run(RunConfig.from_settings({**settings(log), **options, **more}))
@@ -71,5 +82,7 @@ def test_every_loss_beats_popularity_by_half(truth: Truth, loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["psl-relu", "sl"])
 @pytest.mark.parametrize("backbone", ["mf", "lightgcn"])
-def test_three_quarters_of_what_the_oracle_reaches_are_learnt(truth: Truth, loss: str, backbone: str) -> None:
+def test_three_quarters_of_what_the_oracle_reaches_are_learnt(
+    truth: Truth, loss: str, backbone: str
+) -> None:
     assert ndcg_of(loss, truth.log, **{"backbone.name": backbone}) > 0.75 * truth.oracle

@@ -22,14 +22,20 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 def runs(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs")
     for loss in ("sl", "psl-relu"):
-        settings: dict[str, Any] = {"data.source": str(log), "loss.name": loss, "sampling.negatives": 5}
+        settings: dict[str, Any] = {
+            "data.source": str(log),
+            "loss.name": loss,
+            "sampling.negatives": 5,
+        }
         settings |= {"training.epochs": 2, "training.validate_every": 1, "backbone.dimension": 4}
         run(RunConfig.from_settings(settings), out=directory / loss)
     return directory
 
 
 def test_report_command_writes_one_file(pslrec, runs, tmp_path):
-    code, out, err = pslrec("report", runs / "sl", runs / "psl-relu", "--out", tmp_path / "made" / "r.html")
+    code, out, err = pslrec(
+        "report", runs / "sl", runs / "psl-relu", "--out", tmp_path / "made" / "r.html"
+    )
     assert code == 0, err
     assert "the report is in" in out
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["r.html"]
@@ -91,14 +97,26 @@ def opened(page: Path, width: int, *options: str) -> tuple[dict[str, Any], str]:
     policy = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
     assert policy is not None
     copy = page.with_name("measured.html")
-    copy.write_text(text.replace(policy.group(), "").replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
+    copy.write_text(
+        text.replace(policy.group(), "").replace("</body>", f"{MEASURE}</body>"), encoding="utf-8"
+    )
     messages = ""
     for file in (page, copy):
         done = subprocess.run(
             [
                 str(CHROMIUM),
-                *("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--hide-scrollbars"),
-                *(f"--window-size={width},900", f"--user-data-dir={page.parent / 'profile'}", *options),
+                *(
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--enable-logging=stderr",
+                    "--hide-scrollbars",
+                ),
+                *(
+                    f"--window-size={width},900",
+                    f"--user-data-dir={page.parent / 'profile'}",
+                    *options,
+                ),
                 *("--dump-dom", file.as_uri()),
             ],
             capture_output=True,
@@ -109,7 +127,9 @@ def opened(page: Path, width: int, *options: str) -> tuple[dict[str, Any], str]:
         messages += "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
     found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found is not None, messages
-    return json.loads(found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")), messages
+    return json.loads(
+        found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    ), messages
 
 
 @pytest.mark.browser

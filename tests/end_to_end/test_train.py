@@ -18,16 +18,23 @@ from command_line import Command, Terminal, start
 from rich.console import Console
 
 from pslrec.artifacts import read_tensors
-from pslrec.cli.progress import TrainingProgress
+from pslrec.cli._progress import TrainingProgress
 from pslrec.config import RunConfig
-from pslrec.data.sealing import SealedInteractions, SealedTestError
-from pslrec.data.synthetic import checkerboard
+from pslrec.data._sealing import SealedInteractions, SealedTestError
+from pslrec.data._synthetic import checkerboard
 from pslrec.errors import ConfigError
 from pslrec.experiment import load_training_data, run
 from pslrec.losses import LOSSES
-from pslrec.training.events import BatchFinished, EpochFinished, EstimateMade, TrainingStarted
+from pslrec.training._events import BatchFinished, EpochFinished, EstimateMade, TrainingStarted
 
-QUICK = ("--set", "training.epochs=4", "--set", "training.validate_every=2", "--set", "sampling.negatives=10")
+QUICK = (
+    "--set",
+    "training.epochs=4",
+    "--set",
+    "training.validate_every=2",
+    "--set",
+    "sampling.negatives=10",
+)
 SMALL = ("--set", "backbone.dimension=8", "--set", "sampling.batch_pairs=128", "--threads", "1")
 
 
@@ -60,16 +67,41 @@ def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None
     assert "ndcg" in trained.out
     assert f"everything is in {out}" in trained.out
     files = {"config.toml", "environment.json", "format", "log.jsonl", "metrics.json", "lock"}
-    files |= {"model.safetensors", "checkpoint.safetensors", "seen.safetensors", "users.parquet", "items.parquet"}
+    files |= {
+        "model.safetensors",
+        "checkpoint.safetensors",
+        "seen.safetensors",
+        "users.parquet",
+        "items.parquet",
+    }
     assert {path.name for path in out.iterdir()} == files
     metrics = json.loads((out / "metrics.json").read_text())
-    assert {"test", "validation", "protocol", "selected_on_test", "best_epoch", "seconds_per_epoch"} <= metrics.keys()
+    assert {
+        "test",
+        "validation",
+        "protocol",
+        "selected_on_test",
+        "best_epoch",
+        "seconds_per_epoch",
+    } <= metrics.keys()
     assert metrics.keys() - {"trained_epochs", "seed"} == {
-        *("test", "validation", "evaluated", "protocol", "selected_on_test", "best_epoch", "seconds_per_epoch")
+        *(
+            "test",
+            "validation",
+            "evaluated",
+            "protocol",
+            "selected_on_test",
+            "best_epoch",
+            "seconds_per_epoch",
+        )
     }
     for split in ("test", "validation"):
         assert {"recall@20", "ndcg@20", "recall@5", "ndcg@50"} <= metrics[split].keys()
-    assert (metrics["protocol"], metrics["selected_on_test"], metrics["seed"]) == ("strict", False, 3)
+    assert (metrics["protocol"], metrics["selected_on_test"], metrics["seed"]) == (
+        "strict",
+        False,
+        3,
+    )
     assert metrics["best_epoch"] in (2, 4)
     assert metrics["seconds_per_epoch"] > 0
     assert [record["epoch"] for record in records(out)] == [1, 2, 3, 4]
@@ -96,7 +128,9 @@ def test_a_run_is_judged_from_any_directory(
     assert judged.code == 0, judged.err
 
 
-def test_config_of_a_run_is_complete_and_makes_the_run_again(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_config_of_a_run_is_complete_and_makes_the_run_again(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     pslrec("train", log, "--backbone", "xsimgcl", "--loss", "sl", *QUICK, *SMALL, "--out", first)
     settings = tomllib.loads((first / "config.toml").read_text())
@@ -111,10 +145,14 @@ def test_config_of_a_run_is_complete_and_makes_the_run_again(pslrec: Command, lo
     assert (first / "config.toml").read_text() == (second / "config.toml").read_text()
 
 
-def test_another_loss_over_a_config_does_not_inherit_its_options(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_another_loss_over_a_config_does_not_inherit_its_options(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.toml"
     file.write_text('[loss]\nname = "llpauc"\nalpha = 0.3\n[training]\nepochs = 1\n')
-    outcome = pslrec("train", log, "--config", file, "--loss", "bpr", *SMALL, "--out", tmp_path / "run")
+    outcome = pslrec(
+        "train", log, "--config", file, "--loss", "bpr", *SMALL, "--out", tmp_path / "run"
+    )
     assert outcome.code == 0, outcome.err
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text())["loss"] == {
         "name": "bpr",
@@ -122,7 +160,9 @@ def test_another_loss_over_a_config_does_not_inherit_its_options(pslrec: Command
     }
 
 
-def test_json_prints_only_json_on_standard_output(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_json_prints_only_json_on_standard_output(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     outcome = pslrec("train", log, *QUICK, *SMALL, "--out", tmp_path / "run", "--json")
     assert json.loads(outcome.out) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert "epoch 2: loss" in outcome.err
@@ -140,7 +180,14 @@ def test_same_seed_same_numbers_other_seed_others(pslrec: Command, log: Path) ->
 
 @pytest.mark.parametrize("loss", ["psl-relu", "sl", "bpr"])
 def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> None:
-    options = ["--set", "training.learning_rate=0.1", "--set", "sampling.negatives=10", "--set", "evaluation.k=1"]
+    options = [
+        "--set",
+        "training.learning_rate=0.1",
+        "--set",
+        "sampling.negatives=10",
+        "--set",
+        "evaluation.k=1",
+    ]
     options += ["--set", "training.epochs=12", "--set", "data.validation=none"]
     outcome = pslrec("train", board, "--loss", loss, *options, *SMALL, "--json")
     assert outcome.code == 0, outcome.err
@@ -153,10 +200,19 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loss", "psl-rel"], "unknown loss `psl-rel`; did you mean `psl-relu`? Available: adv-infonce, bce, bpr,"),
-        (["--backbone", "lightgc"], "unknown backbone `lightgc`; did you mean `lightgcn`? Available: lightgcn, mf,"),
+        (
+            ["--loss", "psl-rel"],
+            "unknown loss `psl-rel`; did you mean `psl-relu`? Available: adv-infonce, bce, bpr,",
+        ),
+        (
+            ["--backbone", "lightgc"],
+            "unknown backbone `lightgc`; did you mean `lightgcn`? Available: lightgcn, mf,",
+        ),
         (["--protocol", "papr"], "`evaluation.protocol` should be 'strict' or 'paper', got 'papr'"),
-        (["--set", "training.epoch=3"], "unknown setting `training.epoch`; did you mean `training.epochs`?"),
+        (
+            ["--set", "training.epoch=3"],
+            "unknown setting `training.epoch`; did you mean `training.epochs`?",
+        ),
         (
             ["--set", "training.epochs=many"],
             "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 'many'",
@@ -164,15 +220,23 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
         (["--set", "training.epochs"], "`--set training.epochs` is not SECTION.KEY=VALUE"),
         (["--set", "=3"], "`--set =3` is not SECTION.KEY=VALUE"),
         (["--set", "loss=sl"], "`loss` is a section"),
-        (["--set", "loss.temperature=hot"], "`loss.temperature` should be a valid number, got 'hot'"),
-        (["--set", "loss.alpha=0.5"], "loss `psl-relu` has no setting `loss.alpha`; it has `loss.temperature`"),
+        (
+            ["--set", "loss.temperature=hot"],
+            "`loss.temperature` should be a valid number, got 'hot'",
+        ),
+        (
+            ["--set", "loss.alpha=0.5"],
+            "loss `psl-relu` has no setting `loss.alpha`; it has `loss.temperature`",
+        ),
         (["--set", "backbone.dimension=0"], "`dimension` must be a whole number at least 1, got 0"),
         (["--set", "backbone.initialization=xaver"], "unknown initialization `xaver`"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: no such file"),
         (["--resume"], "--resume needs --out"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(pslrec: Command, log: Path, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line_and_exit_code_2(
+    pslrec: Command, log: Path, arguments: list[str], message: str
+) -> None:
     outcome = pslrec("train", log, *arguments)
     assert outcome.code == 2
     assert message in outcome.err
@@ -219,7 +283,10 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(
     before = metrics_of(tmp_path / "run")
     outcome = pslrec(*command)
     assert outcome.code == 2
-    assert "holds a run already; go on with it with --resume, or choose another directory" in outcome.err
+    assert (
+        "holds a run already; go on with it with --resume, or choose another directory"
+        in outcome.err
+    )
     for setting, message in {
         "training.learning_rate=0.5": "`training.learning_rate` = 0.01, now it is 0.5",
         "loss.temperature=0.2": "`loss.temperature` = 0.1, now it is 0.2",
@@ -229,7 +296,9 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(
         outcome = pslrec(*command, "--set", setting, "--resume")
         assert outcome.code == 2
         assert message in outcome.err
-        assert "resume with the same settings, or start a new run in another directory" in outcome.err
+        assert (
+            "resume with the same settings, or start a new run in another directory" in outcome.err
+        )
     # A finished run that is resumed is judged again, no more.
     assert pslrec("train", "--out", tmp_path / "run", "--resume", "--threads", 1).code == 0
     assert metrics_of(tmp_path / "run") == before
@@ -240,7 +309,10 @@ def test_a_run_whose_data_changed_is_refused(pslrec: Command, log: Path, tmp_pat
     data.write_bytes(log.read_bytes())
     assert pslrec("train", data, *QUICK, *SMALL, "--out", tmp_path / "run").code == 0
     pl.read_csv(data).slice(5).write_csv(data)
-    for command in (["evaluate", tmp_path / "run"], ["train", "--out", tmp_path / "run", "--resume"]):
+    for command in (
+        ["evaluate", tmp_path / "run"],
+        ["train", "--out", tmp_path / "run", "--resume"],
+    ):
         outcome = pslrec(*command)
         assert outcome.code == 2
         assert "was begun with other training data than `data.source` gives now" in outcome.err
@@ -254,21 +326,37 @@ def test_an_unfinished_run_is_not_evaluated(pslrec: Command, log: Path, tmp_path
     assert "is not finished; go on with `pslrec train --out" in outcome.err
 
 
-def test_settings_that_data_which_come_split_can_not_have_are_refused(pslrec: Command, board: Path) -> None:
+def test_settings_that_data_which_come_split_can_not_have_are_refused(
+    pslrec: Command, board: Path
+) -> None:
     outcome = pslrec("train", board, "--set", "data.split=popularity")
     assert outcome.code == 2
-    assert re.search(r"`data\.split` has no effect on .*board, which comes split; leave it out", outcome.err)
+    assert re.search(
+        r"`data\.split` has no effect on .*board, which comes split; leave it out", outcome.err
+    )
 
 
 def test_a_diverging_loss_ends_in_one_line(pslrec: Command, log: Path, tmp_path: Path) -> None:
-    options = ["--loss", "bpr", "--set", "training.learning_rate=1e30", *SMALL, "--out", tmp_path / "run"]
+    options = [
+        "--loss",
+        "bpr",
+        "--set",
+        "training.learning_rate=1e30",
+        *SMALL,
+        "--out",
+        tmp_path / "run",
+    ]
     outcome = pslrec("train", log, *options)
     assert outcome.code == 2
-    assert re.search(r"the loss became .* in epoch 1, batch \d+, with backbone `mf` and loss `bpr`", outcome.err)
+    assert re.search(
+        r"the loss became .* in epoch 1, batch \d+, with backbone `mf` and loss `bpr`", outcome.err
+    )
     assert "Traceback" not in outcome.err
 
 
-def test_interrupting_saves_and_says_how_to_resume(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_interrupting_saves_and_says_how_to_resume(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "a run"
     options = ["--set", "training.epochs=3000", "--set", "training.validate_every=1000", *SMALL]
     process = start("train", log, *options, "--out", out, stdout=subprocess.DEVNULL)
@@ -279,13 +367,17 @@ def test_interrupting_saves_and_says_how_to_resume(pslrec: Command, log: Path, t
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert re.search(rf"stopped in epoch \d+ .*go on with: pslrec train --out '{out}' --resume --threads 1", err)
+    assert re.search(
+        rf"stopped in epoch \d+ .*go on with: pslrec train --out '{out}' --resume --threads 1", err
+    )
     assert "Traceback" not in err
     checkpoint = read_tensors(out / "checkpoint.safetensors")[1]
     assert json.loads(checkpoint["progress"])["epoch"] >= 2
 
 
-def test_a_directory_with_brackets_in_its_name_is_printed_whole(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_a_directory_with_brackets_in_its_name_is_printed_whole(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     out = tmp_path / ("a-long-name-" * 8) / "[run]"
     done = pslrec("train", log, *QUICK, *SMALL, "--out", out)
     assert done.code == 0, done.err
@@ -341,7 +433,9 @@ def test_the_test_part_stays_sealed_while_the_model_trains(log: Path, protocol: 
 
 def noisy(log: Path, **noise: Any) -> RunConfig:
     settings = {f"sampling.noise.{name}": value for name, value in noise.items()}
-    return RunConfig.from_settings({"data.source": str(log), "sampling.noise.probability": 0.3, **settings})
+    return RunConfig.from_settings(
+        {"data.source": str(log), "sampling.noise.probability": 0.3, **settings}
+    )
 
 
 def keys(interactions: Any) -> set[int]:
@@ -354,7 +448,9 @@ def keys(interactions: Any) -> set[int]:
 def test_noise_options_decide_what_is_trained_on_and_what_is_hidden(
     log: Path, before: bool, keep: bool, hide: bool
 ) -> None:
-    data = load_training_data(noisy(log, before_validation=before, keep_positives=keep, hide_at_test=hide))
+    data = load_training_data(
+        noisy(log, before_validation=before, keep_positives=keep, hide_at_test=hide)
+    )
     false = keys(data.false_negatives)
     hidden = keys(data.dataset.train)
     assert false
@@ -364,7 +460,9 @@ def test_noise_options_decide_what_is_trained_on_and_what_is_hidden(
     else:
         assert not false & keys(data.train)
         assert hidden == (keys(data.train) | false if hide else keys(data.train))
-    assert len(data.dataset.train) == len(hidden), "a pair that counts twice would be twice as popular"
+    assert len(data.dataset.train) == len(hidden), (
+        "a pair that counts twice would be twice as popular"
+    )
     assert not keys(data.train) & keys(data.dataset.validation)
     if not before:
         assert not false & keys(data.dataset.validation)
@@ -382,7 +480,9 @@ def test_noise_is_declared_of_a_tenth_of_each_user_after_validation_by_default(l
     assert keys(data.dataset.validation) == keys(clean.dataset.validation)
 
 
-def test_a_run_with_noise_ends_and_its_evaluation_agrees(pslrec: Command, log: Path, tmp_path: Path) -> None:
+def test_a_run_with_noise_ends_and_its_evaluation_agrees(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
     noise = ["--set", "sampling.noise.probability=0.5", "--set", "sampling.noise.hide_at_test=true"]
     outcome = pslrec("train", log, *noise, *QUICK, *SMALL, "--out", tmp_path / "run", "--json")
     assert outcome.code == 0, outcome.err
@@ -392,24 +492,37 @@ def test_a_run_with_noise_ends_and_its_evaluation_agrees(pslrec: Command, log: P
 
 def test_a_run_in_memory_is_the_run_in_a_directory(log: Path, tmp_path: Path) -> None:
     config = RunConfig.from_settings(
-        {"data.source": str(log), "training.epochs": 3, "training.validate_every": 1, "loss.name": "sl"}
+        {
+            "data.source": str(log),
+            "training.epochs": 3,
+            "training.validate_every": 1,
+            "loss.name": "sl",
+        }
     )
     in_memory, on_disk = run(config), run(config, out=tmp_path / "run")
     assert in_memory.metrics["test"] == on_disk.metrics["test"]
     assert torch.equal(in_memory.scorer.user_vectors, on_disk.scorer.user_vectors)
-    assert np.isclose(in_memory.test.per_user["ndcg@20"].mean(), in_memory.metrics["test"]["ndcg@20"])
+    assert np.isclose(
+        in_memory.test.per_user["ndcg@20"].mean(), in_memory.metrics["test"]["ndcg@20"]
+    )
 
 
 def test_settings_of_another_loss_in_a_base_config_are_refused(log: Path) -> None:
-    base = RunConfig.from_settings({"data.source": str(log), "loss.name": "llpauc", "loss.alpha": 0.3})
+    base = RunConfig.from_settings(
+        {"data.source": str(log), "loss.name": "llpauc", "loss.alpha": 0.3}
+    )
     with pytest.raises(ConfigError, match=r"loss `sl` has no setting `loss\.alpha`"):
         RunConfig.from_settings({"loss.name": "sl"}, base)
 
 
-def test_lists_of_losses_and_backbones_name_them_all(pslrec: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_of_losses_and_backbones_name_them_all(
+    pslrec: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     losses, backbones = pslrec("losses").out, pslrec("backbones").out
-    assert all(re.search(rf"^{re.escape(name)} ", losses, flags=re.MULTILINE) for name in LOSSES.names())
+    assert all(
+        re.search(rf"^{re.escape(name)} ", losses, flags=re.MULTILINE) for name in LOSSES.names()
+    )
     assert "temperature = 0.1" in losses
     assert "one negative per pair" in losses
     assert "contrast_weight = 0.2" in backbones
@@ -439,7 +552,11 @@ def test_the_bar_shows_loss_validation_pace_and_time_left_in_one_line(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    lines = [line for line in re.split(r"[\r\n]+", shown(STORY, width=width, is_terminal=True)) if "epoch 3/10" in line]
+    lines = [
+        line
+        for line in re.split(r"[\r\n]+", shown(STORY, width=width, is_terminal=True))
+        if "epoch 3/10" in line
+    ]
     last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", lines[-1])
     assert len(last.rstrip()) <= width
     for part in ("loss 4.7500", "0.1250", "12.5 s/epoch", " left"):

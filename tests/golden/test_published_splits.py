@@ -60,7 +60,13 @@ def assert_same_pairs(one, other):
 def test_published_data_set_has_the_published_size(published, name):
     dataset = published("iid", name)
     summary = describe(dataset.whole())
-    sizes = (summary.n_users, summary.n_items, summary.n_interactions, len(dataset.train), len(dataset.test))
+    sizes = (
+        summary.n_users,
+        summary.n_items,
+        summary.n_interactions,
+        len(dataset.train),
+        len(dataset.test),
+    )
     assert sizes == IID[name][:5]
 
 

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim import Adam
 
-from pslrec.kernels.adam import AdamRule, AdamTable
-from pslrec.kernels.native import IS_COMPILED, native
+from pslrec.kernels._adam import AdamRule, AdamTable
+from pslrec.kernels._native import IS_COMPILED, native
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
 
@@ -19,7 +19,9 @@ def _variant(request: pytest.FixtureRequest) -> Iterator[None]:
     native.use_portable_rows(False)
 
 
-def dense_step(table: Tensor, optimizer: Adam, rows: Tensor, targets: Tensor, *, is_normalized: bool) -> None:
+def dense_step(
+    table: Tensor, optimizer: Adam, rows: Tensor, targets: Tensor, *, is_normalized: bool
+) -> None:
     optimizer.zero_grad()
     vectors = functional.embedding(rows, table)
     vectors = functional.normalize(vectors, dim=1) if is_normalized else vectors
@@ -37,12 +39,17 @@ def lazy_step(table: AdamTable, rule: AdamRule, step: int, rows: Tensor, targets
 @pytest.mark.parametrize("is_normalized", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-3])
 @pytest.mark.parametrize("columns", [3, 20, 64])
-def test_late_rows_equal_dense_adam_in_double_precision(is_normalized: bool, weight_decay: float, columns: int) -> None:
+def test_late_rows_equal_dense_adam_in_double_precision(
+    is_normalized: bool, weight_decay: float, columns: int
+) -> None:
     generator = torch.Generator().manual_seed(0)
     start = torch.randn(120, columns, generator=generator) + 0.5
     exact = start.double().requires_grad_()
     optimizer = Adam([exact], lr=0.01, weight_decay=weight_decay)
-    table, rule = AdamTable(start.clone(), is_normalized=is_normalized), AdamRule(0.01, weight_decay)
+    table, rule = (
+        AdamTable(start.clone(), is_normalized=is_normalized),
+        AdamRule(0.01, weight_decay),
+    )
     for step in range(500):
         # Some rows are touched often, some after hundreds of steps, some never; some steps touch none.
         rows = torch.randperm(110, generator=generator)[: step % 3].sort().values
@@ -56,7 +63,11 @@ def test_late_rows_equal_dense_adam_in_double_precision(is_normalized: bool, wei
 
 
 def test_rows_caught_up_in_pieces_are_those_caught_up_at_once() -> None:
-    start, rule, rows = torch.randn(3, 40, generator=torch.Generator().manual_seed(1)), AdamRule(0.1), torch.arange(3)
+    start, rule, rows = (
+        torch.randn(3, 40, generator=torch.Generator().manual_seed(1)),
+        AdamRule(0.1),
+        torch.arange(3),
+    )
     once, pieces = (AdamTable(start.clone(), is_normalized=False) for _ in range(2))
     for table in (once, pieces):
         table.update(rows, torch.ones(3, 40), rule, 1)
@@ -124,7 +135,11 @@ def test_a_gradient_reaches_a_row_of_zeros_as_through_torch() -> None:
 
 
 def test_row_of_zeros_stays_finite() -> None:
-    table, rule, rows = AdamTable(torch.zeros(1, 5), is_normalized=True), AdamRule(0.1), torch.tensor([0])
+    table, rule, rows = (
+        AdamTable(torch.zeros(1, 5), is_normalized=True),
+        AdamRule(0.1),
+        torch.tensor([0]),
+    )
     assert torch.equal(table.fetch(rows, rule, 0), torch.zeros(1, 5))
     table.update(rows, torch.zeros(1, 5), rule, 1)
     assert torch.isfinite(table.table).all()

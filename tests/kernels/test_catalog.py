@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.kernels.catalog import RowOperation, catalog_row_values, row_gradients
-from pslrec.kernels.catalog_block import CatalogBlock
-from pslrec.kernels.log_sum import SURROGATES
-from pslrec.kernels.native import IS_COMPILED, native
-from pslrec.kernels.negatives import NegativePool, Rows
+from pslrec.kernels._catalog import RowOperation, catalog_row_values, row_gradients
+from pslrec.kernels._catalog_block import CatalogBlock
+from pslrec.kernels._log_sum import SURROGATES
+from pslrec.kernels._native import IS_COMPILED, native
+from pslrec.kernels._negatives import NegativePool, Rows
 from pslrec.losses import SURROGATES as LOSS_SURROGATES
 
-pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the compiled module is not built; the twin is all there is")
+pytestmark = pytest.mark.skipif(
+    not IS_COMPILED, reason="the compiled module is not built; the twin is all there is"
+)
 
 TEMPERATURES = (0.005, 0.025, 0.05, 0.1, 1 / 7, 0.15, 0.25)
 N_ITEMS = 450
@@ -25,13 +27,17 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
 def lists(*rows):
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     items = np.concatenate([np.sort(row) for row in rows]) if rows else np.zeros(0)
-    return Rows(torch.from_numpy(offsets.astype(np.int64)), torch.from_numpy(items.astype(np.int32)))
+    return Rows(
+        torch.from_numpy(offsets.astype(np.int64)), torch.from_numpy(items.astype(np.int32))
+    )
 
 
 def block_of(positives, n_items, false_negatives=None, noise=0.0):
     taken = positives
     if false_negatives is not None:
-        taken = [np.union1d(own, false) for own, false in zip(positives, false_negatives, strict=True)]
+        taken = [
+            np.union1d(own, false) for own, false in zip(positives, false_negatives, strict=True)
+        ]
     extras = None if false_negatives is None else lists(*false_negatives)
     pool = NegativePool(lists(*taken), n_items, extras, noise)
     return CatalogBlock(torch.arange(len(positives)), lists(*positives), pool)
@@ -39,7 +45,9 @@ def block_of(positives, n_items, false_negatives=None, noise=0.0):
 
 def exponent_of(temperature):
     nearest = round(1 / temperature)
-    return float(nearest) if math.isclose(nearest, 1 / temperature, rel_tol=1e-12) else 1 / temperature
+    return (
+        float(nearest) if math.isclose(nearest, 1 / temperature, rel_tol=1e-12) else 1 / temperature
+    )
 
 
 def exact(scores, block, operation):
@@ -77,7 +85,9 @@ def errors(scores, block, operation, wanted=None):
     losses, gradients, sizes = wanted or truth(scores, block, operation)
     assert torch.isfinite(slopes).all()
     loss_error = ((values - losses).abs() / sizes).max()
-    gradient_error = ((slopes - gradients).abs().amax(1) / gradients.abs().amax(1).clamp_min(1e-30)).max()
+    gradient_error = (
+        (slopes - gradients).abs().amax(1) / gradients.abs().amax(1).clamp_min(1e-30)
+    ).max()
     return float(loss_error), float(gradient_error)
 
 
@@ -98,7 +108,9 @@ def assert_exact(shape, operation, stretch=1.0):
         *example(shape, stretch), operation, truth_of_example(shape, operation, stretch)
     )
     assert loss_error <= LOSS_TOLERANCE, f"loss of {operation} at scores times {stretch}"
-    assert gradient_error <= GRADIENT_TOLERANCE, f"gradient of {operation} at scores times {stretch}"
+    assert gradient_error <= GRADIENT_TOLERANCE, (
+        f"gradient of {operation} at scores times {stretch}"
+    )
 
 
 def gaussian(generator, rows, spread=0.12):
@@ -159,7 +171,9 @@ def negatives_at_the_upper_end(generator):
 
 
 def two_clusters(generator):
-    scores = np.where(generator.random((3, N_ITEMS)) < 0.5, -0.4, 0.35) + generator.normal(0, 0.01, (3, N_ITEMS))
+    scores = np.where(generator.random((3, N_ITEMS)) < 0.5, -0.4, 0.35) + generator.normal(
+        0, 0.01, (3, N_ITEMS)
+    )
     return scores.clip(-0.5, 0.5), choose(generator, 3, 60, 400)
 
 
@@ -246,8 +260,14 @@ def test_mean_equals_all_pairs_however_far_scores_lie_apart(shape, variant):
         assert_exact(shape, RowOperation("mean", "softplus"), stretch)
 
 
-WITH_NOISE = [RowOperation("log-sum", surrogate, exponent_of(t)) for surrogate in SURROGATES for t in TEMPERATURES]
-WITH_NOISE += [RowOperation("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")]
+WITH_NOISE = [
+    RowOperation("log-sum", surrogate, exponent_of(t))
+    for surrogate in SURROGATES
+    for t in TEMPERATURES
+]
+WITH_NOISE += [
+    RowOperation("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")
+]
 WITH_NOISE += [
     RowOperation("inside", "atan", 1.0),
     RowOperation("mean", "softplus"),
@@ -258,7 +278,9 @@ WITH_NOISE += [
 def test_false_negatives_weigh_as_the_noise_says(variant):
     generator = np.random.default_rng(1)
     positives = choose(generator, 10, 80, 5)
-    false = [np.setdiff1d(generator.choice(N_ITEMS, 3), own) for own in positives[:2]] + [np.zeros(0, dtype=int)]
+    false = [np.setdiff1d(generator.choice(N_ITEMS, 3), own) for own in positives[:2]] + [
+        np.zeros(0, dtype=int)
+    ]
     block = block_of(positives, N_ITEMS, false, noise=0.3)
     weights = block.weights(torch.float64)
     for row in range(2):
@@ -275,7 +297,10 @@ def test_false_negatives_weigh_as_the_noise_says(variant):
 def test_error_falls_geometrically_with_nodes(surrogate):
     scores, positives = long_history_far_apart(np.random.default_rng(0))
     block = block_of(positives, N_ITEMS)
-    operations = [RowOperation("log-sum", surrogate, 10.0, tolerance=0.0, first_nodes=nodes) for nodes in (2, 4, 6, 8)]
+    operations = [
+        RowOperation("log-sum", surrogate, 10.0, tolerance=0.0, first_nodes=nodes)
+        for nodes in (2, 4, 6, 8)
+    ]
     found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 4 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
@@ -284,7 +309,10 @@ def test_error_falls_geometrically_with_nodes(surrogate):
 @pytest.mark.parametrize("stretch", [10.0, 30.0])
 def test_error_of_the_mean_falls_geometrically_with_nodes(stretch):
     scores, block = example(long_history_far_apart, stretch)
-    operations = [RowOperation("mean", "softplus", tolerance=0.0, first_nodes=nodes) for nodes in (4, 8, 16, 32)]
+    operations = [
+        RowOperation("mean", "softplus", tolerance=0.0, first_nodes=nodes)
+        for nodes in (4, 8, 16, 32)
+    ]
     found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 10 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
@@ -295,7 +323,9 @@ def test_error_of_the_mean_falls_geometrically_with_nodes(stretch):
 def test_mean_is_exact_where_nodes_give_way_to_positives(count, stretch):
     generator = np.random.default_rng(count)
     block = block_of(choose(generator, count), N_ITEMS)
-    loss_error, gradient_error = errors(gaussian(generator, 1) * stretch, block, RowOperation("mean", "softplus"))
+    loss_error, gradient_error = errors(
+        gaussian(generator, 1) * stretch, block, RowOperation("mean", "softplus")
+    )
     assert loss_error <= LOSS_TOLERANCE
     assert gradient_error <= GRADIENT_TOLERANCE
 
@@ -320,7 +350,9 @@ def test_history_of_thousands_is_exact(operation):
 
 @pytest.mark.parametrize("strange", [math.nan, math.inf])
 @pytest.mark.parametrize("count", [1, 5, 40])
-@pytest.mark.parametrize("operation", [RowOperation("mean", "softplus"), RowOperation("log-sum", "tanh", 10.0)])
+@pytest.mark.parametrize(
+    "operation", [RowOperation("mean", "softplus"), RowOperation("log-sum", "tanh", 10.0)]
+)
 def test_a_score_that_is_no_number_is_seen_in_the_loss(operation, count, strange):
     generator = np.random.default_rng(0)
     positives, scores = choose(generator, count), gaussian(generator, 1)
@@ -332,13 +364,19 @@ def test_a_score_that_is_no_number_is_seen_in_the_loss(operation, count, strange
 def test_tables_that_do_not_fit_the_block_are_refused():
     block = block_of([np.array([0])], N_ITEMS)
     with pytest.raises(ValueError, match="of the catalogue's 450 items, got 1 and 449"):
-        catalog_row_values(torch.ones(1, 4), torch.ones(449, 4), block, RowOperation("mean", "softplus"), scale=1.0)
+        catalog_row_values(
+            torch.ones(1, 4), torch.ones(449, 4), block, RowOperation("mean", "softplus"), scale=1.0
+        )
 
 
 def test_values_do_not_depend_on_the_block():
     generator = np.random.default_rng(2)
-    users = torch.nn.functional.normalize(torch.randn(6, 16, generator=torch.Generator().manual_seed(0)), dim=1)
-    items = torch.nn.functional.normalize(torch.randn(N_ITEMS, 16, generator=torch.Generator().manual_seed(1)), dim=1)
+    users = torch.nn.functional.normalize(
+        torch.randn(6, 16, generator=torch.Generator().manual_seed(0)), dim=1
+    )
+    items = torch.nn.functional.normalize(
+        torch.randn(N_ITEMS, 16, generator=torch.Generator().manual_seed(1)), dim=1
+    )
     block = block_of(choose(generator, 1, 4, 20, 60, 9, 8), N_ITEMS)
     operation = RowOperation("log-sum", "tanh", 10.0)
     whole = catalog_row_values(users, items, block, operation, scale=0.5)
@@ -353,7 +391,9 @@ def test_gradient_reaches_users_and_items(kind):
     generator = np.random.default_rng(3)
     block = block_of(choose(generator, 3, 30), N_ITEMS)
     start = [
-        torch.nn.functional.normalize(torch.randn(n, 8, generator=torch.Generator().manual_seed(n)), dim=1)
+        torch.nn.functional.normalize(
+            torch.randn(n, 8, generator=torch.Generator().manual_seed(n)), dim=1
+        )
         for n in (2, N_ITEMS)
     ]
     fused = [table.clone().requires_grad_() for table in start]
@@ -374,7 +414,9 @@ def test_a_table_that_asks_for_no_gradient_costs_none(kind, asking, monkeypatch)
     """A request of a new user paid for a gradient of all items, which stand still."""
     generator = np.random.default_rng(3)
     block = block_of(choose(generator, 3, 30), N_ITEMS)
-    start = [torch.randn(n, 8, generator=torch.Generator().manual_seed(n)) / 8 for n in (2, N_ITEMS)]
+    start = [
+        torch.randn(n, 8, generator=torch.Generator().manual_seed(n)) / 8 for n in (2, N_ITEMS)
+    ]
     operation = RowOperation(kind, "softplus", 10.0)
     both = [table.clone().requires_grad_() for table in start]
     catalog_row_values(*both, block, operation, scale=0.5).sum().backward()

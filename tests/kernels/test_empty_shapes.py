@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
-from pslrec.kernels import top_k as module
-from pslrec.kernels.top_k import top_k
+from pslrec.kernels import _top_k as module
+from pslrec.kernels._top_k import top_k
 
 # Each line is a call; `n` rows, `m` items, `d` columns and `k` candidates take the values 0, 1 and 3.
 CALLS = {
@@ -32,14 +32,14 @@ CALLS = {
 PROGRAM = """
 import itertools, sys, torch
 from scipy.sparse import csr_matrix
-from pslrec.kernels.adam import AdamRule, AdamTable, takes
-from pslrec.kernels.log_sum import sampled_log_sum
-from pslrec.kernels.native import native
-from pslrec.kernels.negatives import NegativePool, Rows, draw_negatives
-from pslrec.kernels.row_noise import add_row_noise
-from pslrec.kernels.sampled import sampled_scores
-from pslrec.kernels.sparse_product import CompressedRows, sparse_product
-from pslrec.kernels.top_k import top_k
+from pslrec.kernels._adam import AdamRule, AdamTable, takes_adam
+from pslrec.kernels._log_sum import sampled_log_sum
+from pslrec.kernels._native import native
+from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives
+from pslrec.kernels._row_noise import add_row_noise
+from pslrec.kernels._sampled import sampled_scores
+from pslrec.kernels._sparse_product import CompressedRows, sparse_product
+from pslrec.kernels._top_k import top_k
 
 def randn(*shape): return torch.randn(*shape, requires_grad=True).detach().requires_grad_() * 1.0
 def columns(n, k): return torch.zeros(n, k, dtype=torch.int64).numpy()
@@ -48,7 +48,7 @@ def rows(count): return Rows(torch.zeros(count + 1, dtype=torch.int64), torch.ze
 def matrix(n, m): return CompressedRows.from_scipy(csr_matrix((n, m)))
 def adam(n, d, k):
     table = AdamTable(torch.randn(n, d), is_normalized=True)
-    if takes(table.table):
+    if takes_adam(table.table):
         chosen = torch.arange(min(n, k))
         table.update(chosen, table.fetch(chosen, AdamRule(0.1), 1), AdamRule(0.1), 1)
         table.update_all(torch.randn(n, d), AdamRule(0.1), 2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.kernels.native import IS_COMPILED, native
-from pslrec.kernels.negatives import NegativePool, Rows, draw_negatives, draw_negatives_plainly
+from pslrec.kernels._native import IS_COMPILED, native
+from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives, draw_negatives_plainly
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the kernels are not compiled here")
 KEY = 2**63 - 12345
@@ -22,10 +22,15 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def rows(lists: list[list[int]]) -> Rows:
     offsets = np.cumsum([0, *map(len, lists)])
-    return Rows(torch.from_numpy(offsets), torch.tensor([item for items in lists for item in items], dtype=torch.int32))
+    return Rows(
+        torch.from_numpy(offsets),
+        torch.tensor([item for items in lists for item in items], dtype=torch.int32),
+    )
 
 
-def drawn(pool: NegativePool, pairs: torch.Tensor, users: torch.Tensor, count: int, key: int = KEY) -> torch.Tensor:
+def drawn(
+    pool: NegativePool, pairs: torch.Tensor, users: torch.Tensor, count: int, key: int = KEY
+) -> torch.Tensor:
     candidates = torch.full((len(pairs), 1 + count), -7, dtype=torch.int32)
     draw_negatives(pool, key, pairs, users, candidates)
     assert bool((candidates[:, 0] == -7).all())
@@ -106,10 +111,15 @@ def test_keys_and_pairs_of_every_size_are_taken() -> None:
     for key in (0, 1, 2**32, 2**63 - 1):
         for pair in (0, 2**31, 2**62):
             pairs = torch.tensor([pair])
-            assert torch.equal(drawn(pool, pairs, users, 5, key), draw_negatives_plainly(pool, key, pairs, users, 5))
+            assert torch.equal(
+                drawn(pool, pairs, users, 5, key),
+                draw_negatives_plainly(pool, key, pairs, users, 5),
+            )
 
 
-@pytest.mark.parametrize(("n_items", "count"), [(2, 1), (10, 3), (10, 9), (10, 25), (1000, 101), (3000, 1000)])
+@pytest.mark.parametrize(
+    ("n_items", "count"), [(2, 1), (10, 3), (10, 9), (10, 25), (1000, 101), (3000, 1000)]
+)
 def test_compiled_distinct_draws_equal_plain_ones(n_items: int, count: int) -> None:
     lists = lists_of_many_lengths(n_items)
     pool = NegativePool(rows(lists), n_items, replacement=False)
@@ -146,7 +156,10 @@ def test_distinct_draws_are_uniform() -> None:
     assert len(together) == 16 * 15 // 2
     # Any two items come together equally often: five standard deviations of a binomial.
     probability = share * (count - 1) / 15
-    assert np.abs(together - n_pairs * probability).max() < 5 * (n_pairs * probability * (1 - probability)) ** 0.5
+    assert (
+        np.abs(together - n_pairs * probability).max()
+        < 5 * (n_pairs * probability * (1 - probability)) ** 0.5
+    )
 
 
 def test_distinct_draws_depend_on_key_and_pair_alone() -> None:

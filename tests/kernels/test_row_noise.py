@@ -5,16 +5,20 @@ import math
 import pytest
 import torch
 
-from pslrec.kernels import row_noise
-from pslrec.kernels.native import IS_COMPILED, native
-from pslrec.kernels.row_noise import add_row_noise, row_noise_plainly
+from pslrec.kernels import _row_noise as row_noise
+from pslrec.kernels._native import IS_COMPILED, native
+from pslrec.kernels._row_noise import add_row_noise, row_noise_plainly
 
 compiled_only = pytest.mark.skipif(not IS_COMPILED, reason="the compiled kernels are not built")
 MASK = 2**64 - 1
 
 
 @pytest.fixture(
-    params=[pytest.param("compiled", marks=compiled_only), pytest.param("portable", marks=compiled_only), "plain"]
+    params=[
+        pytest.param("compiled", marks=compiled_only),
+        pytest.param("portable", marks=compiled_only),
+        "plain",
+    ]
 )
 def variant(request, monkeypatch):
     if request.param == "plain":
@@ -64,7 +68,9 @@ def test_noise_in_double_precision_is_the_same(variant):
     table = torch.ones(6, 9, dtype=torch.float64)
     noisy = add_row_noise(table.clone(), key=5, length=1.0)
     assert noisy.dtype == torch.float64
-    torch.testing.assert_close(noisy.float(), add_row_noise(table.float(), key=5, length=1.0), rtol=2e-6, atol=2e-6)
+    torch.testing.assert_close(
+        noisy.float(), add_row_noise(table.float(), key=5, length=1.0), rtol=2e-6, atol=2e-6
+    )
 
 
 def test_directions_are_uniform_on_the_sphere(variant):
@@ -73,9 +79,13 @@ def test_directions_are_uniform_on_the_sphere(variant):
     torch.testing.assert_close(noise.norm(dim=1), torch.ones(n_rows), rtol=1e-5, atol=1e-5)
     moments = noise.T @ noise / n_rows
     assert noise.mean(0).abs().max() < 5 / math.sqrt(n_rows * n_columns)
-    torch.testing.assert_close(moments, torch.eye(n_columns) / n_columns, rtol=0, atol=5 * 0.125 / math.sqrt(n_rows))
+    torch.testing.assert_close(
+        moments, torch.eye(n_columns) / n_columns, rtol=0, atol=5 * 0.125 / math.sqrt(n_rows)
+    )
     # The fourth moment of an entry, 3 / (d (d + 2)), tells a Gaussian direction from others with the same variance.
-    torch.testing.assert_close((noise**4).mean(), torch.tensor(3 / (n_columns * (n_columns + 2))), rtol=0.02, atol=0)
+    torch.testing.assert_close(
+        (noise**4).mean(), torch.tensor(3 / (n_columns * (n_columns + 2))), rtol=0.02, atol=0
+    )
 
 
 def test_angles_are_uniform_over_the_circle():

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pslrec.kernels.native import IS_COMPILED, instruction_set, native, openmp_threads
-from pslrec.kernels.sampled import runs_compiled, sampled_scores, sampled_scores_plainly
+from pslrec.kernels._native import IS_COMPILED, instruction_set, native, openmp_threads
+from pslrec.kernels._sampled import runs_compiled, sampled_scores, sampled_scores_plainly
 
 DIMENSIONS = (1, 3, 32, 63, 64, 65, 128, 200, 256)
 
@@ -20,7 +20,9 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     native.use_portable_rows(False)
 
 
-def example(batch: int, n_items: int, width: int, dimension: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def example(
+    batch: int, n_items: int, width: int, dimension: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     random = torch.Generator().manual_seed(batch * 1000 + dimension)
     return (
         torch.randn(batch, dimension, generator=random),
@@ -38,12 +40,16 @@ def value_and_gradients(
     return [scores.detach(), *torch.autograd.grad((weights * scores).sum(), leaves)]
 
 
-def assert_equals_the_twin(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor, scale: float) -> None:
+def assert_equals_the_twin(
+    users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor, scale: float
+) -> None:
     assert runs_compiled(users)
     fused = value_and_gradients(users, items, candidates, scale)
     plain = value_and_gradients(users.double(), items.double(), candidates, scale)
     for ours, truth in zip(fused, plain, strict=True):
-        torch.testing.assert_close(ours.double(), truth, rtol=1e-5, atol=1e-6 * (1 + float(truth.abs().max())))
+        torch.testing.assert_close(
+            ours.double(), truth, rtol=1e-5, atol=1e-6 * (1 + float(truth.abs().max()))
+        )
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
@@ -52,8 +58,12 @@ def test_every_dimension_equals_the_plain_twin(variant: str, dimension: int, sca
     assert_equals_the_twin(*example(7, 30, 41, dimension), scale)
 
 
-@pytest.mark.parametrize(("batch", "n_items", "width"), [(1, 1, 1), (1, 5, 2), (2, 1, 9), (70, 3, 2), (3, 1000, 4)])
-def test_ragged_shapes_equal_the_plain_twin(variant: str, batch: int, n_items: int, width: int) -> None:
+@pytest.mark.parametrize(
+    ("batch", "n_items", "width"), [(1, 1, 1), (1, 5, 2), (2, 1, 9), (70, 3, 2), (3, 1000, 4)]
+)
+def test_ragged_shapes_equal_the_plain_twin(
+    variant: str, batch: int, n_items: int, width: int
+) -> None:
     assert_equals_the_twin(*example(batch, n_items, width, 6), 0.5)
 
 
@@ -106,7 +116,9 @@ def test_double_precision_runs_in_the_twin_and_passes_gradcheck() -> None:
     users, items, candidates = example(3, 5, 4, 2)
     assert not runs_compiled(users.double())
     leaves = users.double().requires_grad_(), items.double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda *tables: sampled_scores(*tables, candidates, 0.5), leaves)
+    assert torch.autograd.gradcheck(
+        lambda *tables: sampled_scores(*tables, candidates, 0.5), leaves
+    )
 
 
 def test_the_instruction_set_is_one_of_three() -> None:

@@ -2,9 +2,9 @@ import pytest
 import torch
 from scipy.sparse import random_array
 
-from pslrec.kernels import sparse_product as module
-from pslrec.kernels.native import IS_COMPILED
-from pslrec.kernels.sparse_product import CompressedRows, sparse_product, torch_product
+from pslrec.kernels import _sparse_product as module
+from pslrec.kernels._native import IS_COMPILED
+from pslrec.kernels._sparse_product import CompressedRows, sparse_product, torch_product
 
 compiled_only = pytest.mark.skipif(not IS_COMPILED, reason="the compiled kernels are not built")
 IMPLEMENTATIONS = [
@@ -16,9 +16,13 @@ IMPLEMENTATIONS = [
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
-def random_matrix(rows: int, columns: int, density: float = 0.2, dtype: torch.dtype = torch.float32) -> CompressedRows:
+def random_matrix(
+    rows: int, columns: int, density: float = 0.2, dtype: torch.dtype = torch.float32
+) -> CompressedRows:
     numpy_type = str(dtype).removeprefix("torch.")
-    entries = random_array((rows, columns), density=density, rng=rows + columns, format="csr", dtype=numpy_type)
+    entries = random_array(
+        (rows, columns), density=density, rng=rows + columns, format="csr", dtype=numpy_type
+    )
     return CompressedRows.from_scipy(entries)
 
 
@@ -33,19 +37,25 @@ def dense_of(matrix: CompressedRows) -> torch.Tensor:
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("width", [1, 7, 8, 16, 31, 64, 65, 127, 200])
-def test_product_equals_dense_arithmetic(implementation: str, dtype: torch.dtype, width: int) -> None:
+def test_product_equals_dense_arithmetic(
+    implementation: str, dtype: torch.dtype, width: int
+) -> None:
     matrix = random_matrix(37, 23, dtype=dtype)
     dense = torch.randn(23, width, dtype=dtype)
     addend = torch.randn(37, width, dtype=dtype)
     for plus in (None, addend):
         expected = dense_of(matrix) @ dense + (0 if plus is None else plus)
-        product = sparse_product(matrix, matrix.transposed(), dense, addend=plus, implementation=implementation)
+        product = sparse_product(
+            matrix, matrix.transposed(), dense, addend=plus, implementation=implementation
+        )
         torch.testing.assert_close(product, expected, rtol=0, atol=TOLERANCE[dtype] * 10)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (1, 1), (3, 400), (400, 3)])
-def test_ragged_and_empty_matrices_are_multiplied(implementation: str, shape: tuple[int, int]) -> None:
+def test_ragged_and_empty_matrices_are_multiplied(
+    implementation: str, shape: tuple[int, int]
+) -> None:
     matrix = random_matrix(*shape, density=0.5)
     dense = torch.randn(shape[1], 12)
     product = sparse_product(matrix, matrix.transposed(), dense, implementation=implementation)
@@ -60,7 +70,9 @@ def test_gradients_pass_the_numerical_check_twice(implementation: str) -> None:
     addend = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
 
     def product(dense: torch.Tensor, addend: torch.Tensor) -> torch.Tensor:
-        return sparse_product(matrix, transposed, dense, addend=addend, implementation=implementation)
+        return sparse_product(
+            matrix, transposed, dense, addend=addend, implementation=implementation
+        )
 
     assert torch.autograd.gradcheck(product, (dense, addend))
     assert torch.autograd.gradgradcheck(product, (dense, addend))
@@ -74,7 +86,9 @@ def test_gradient_of_the_kernel_equals_that_of_the_twin_in_single_precision() ->
     gradients = []
     for implementation in ("compiled", "portable", "torch"):
         dense = torch.linspace(-1, 1, 40 * 64).reshape(40, 64).requires_grad_()
-        (sparse_product(matrix, transposed, dense, implementation=implementation) * weights).sum().backward()
+        (
+            sparse_product(matrix, transposed, dense, implementation=implementation) * weights
+        ).sum().backward()
         gradients.append(dense.grad)
     torch.testing.assert_close(gradients[0], gradients[2], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(gradients[1], gradients[2], rtol=1e-5, atol=1e-5)
@@ -101,7 +115,9 @@ def test_result_is_the_same_for_any_number_of_threads(implementation: str) -> No
 def test_dense_need_not_be_contiguous() -> None:
     matrix = random_matrix(9, 8)
     dense = torch.randn(10, 8).T
-    torch.testing.assert_close(sparse_product(matrix, matrix.transposed(), dense), dense_of(matrix) @ dense)
+    torch.testing.assert_close(
+        sparse_product(matrix, matrix.transposed(), dense), dense_of(matrix) @ dense
+    )
 
 
 def test_gradient_of_an_expanded_result_is_accepted() -> None:
@@ -115,14 +131,18 @@ def test_transposed_of_transposed_is_the_matrix() -> None:
     matrix = random_matrix(9, 8)
     torch.testing.assert_close(dense_of(matrix.transposed()), dense_of(matrix).T)
     again = matrix.transposed().transposed()
-    assert all(torch.equal(first, second) for first, second in zip(matrix[:3], again[:3], strict=True))
+    assert all(
+        torch.equal(first, second) for first, second in zip(matrix[:3], again[:3], strict=True)
+    )
 
 
 def test_twin_serves_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IS_COMPILED", False)
     matrix = random_matrix(9, 8)
     dense = torch.randn(8, 4)
-    assert torch.equal(sparse_product(matrix, matrix.transposed(), dense), torch_product(matrix, dense))
+    assert torch.equal(
+        sparse_product(matrix, matrix.transposed(), dense), torch_product(matrix, dense)
+    )
     with pytest.raises(RuntimeError, match="not built"):
         sparse_product(matrix, matrix.transposed(), dense, implementation="compiled")
 
@@ -134,5 +154,7 @@ def test_arguments_that_do_not_fit_are_named() -> None:
         sparse_product(matrix, transposed, torch.randn(9, 4))
     with pytest.raises(TypeError, match="`dense` must have the matrix's dtype"):
         sparse_product(matrix, transposed, torch.randn(8, 4, dtype=torch.float64))
-    with pytest.raises(ValueError, match=r"`addend` must have the product's shape \(9, 4\), got \(8, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"`addend` must have the product's shape \(9, 4\), got \(8, 4\)"
+    ):
         sparse_product(matrix, transposed, torch.randn(8, 4), addend=torch.randn(8, 4))

@@ -1,13 +1,19 @@
 import pytest
 import torch
 
-from pslrec.kernels import top_k as module
-from pslrec.kernels.top_k import HIDDEN, top_k, top_k_plainly
+from pslrec.kernels import _top_k as module
+from pslrec.kernels._top_k import HIDDEN, top_k, top_k_plainly
 
 
 def by_sorting(scores: torch.Tensor, k: int) -> tuple[list[list[float]], list[list[int]]]:
-    order = [sorted(range(len(row)), key=lambda column, row=row: (-row[column], column))[:k] for row in scores.tolist()]
-    return [[row[column] for column in columns] for row, columns in zip(scores.tolist(), order, strict=True)], order
+    order = [
+        sorted(range(len(row)), key=lambda column, row=row: (-row[column], column))[:k]
+        for row in scores.tolist()
+    ]
+    return [
+        [row[column] for column in columns]
+        for row, columns in zip(scores.tolist(), order, strict=True)
+    ], order
 
 
 def score_tables() -> dict[str, torch.Tensor]:

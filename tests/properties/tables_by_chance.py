@@ -7,7 +7,7 @@ import json
 import random
 from dataclasses import dataclass
 
-from pslrec.data.columns import role_of
+from pslrec.data._columns import role_of
 
 WORDS = [
     "ann",
@@ -27,7 +27,19 @@ WORDS = [
     "O'Neil",
     "\u2028z",
 ]
-AWKWARD = ["a,b", "t\tt", "p|q", "s;s", "x::y", 'quo"te', "line\nbreak", "\r", '"', "two\r\nlines", '""']
+AWKWARD = [
+    "a,b",
+    "t\tt",
+    "p|q",
+    "s;s",
+    "x::y",
+    'quo"te',
+    "line\nbreak",
+    "\r",
+    '"',
+    "two\r\nlines",
+    '""',
+]
 HEADERS = {"user": ["user", "uid", "user_id"], "item": ["item", "asin", "item_id"]}
 OTHERS = ["comment", "title", "extra", "note", ""]
 
@@ -61,7 +73,13 @@ def draw(seed: int) -> Drawn:
 
 def _draw_table(chance: random.Random) -> Drawn:
     ending, separator, quoted = chance.choice(
-        [("csv", ",", True), ("csv", ";", True), ("tsv", "\t", True), ("csv", "|", True), ("dat", "::", False)]
+        [
+            ("csv", ",", True),
+            ("csv", ";", True),
+            ("tsv", "\t", True),
+            ("csv", "|", True),
+            ("dat", "::", False),
+        ]
     )
     names = [chance.choice(HEADERS["user"]), chance.choice(HEADERS["item"])]
     columns = (names[0], names[1])
@@ -100,7 +118,9 @@ def _field(chance: random.Random, name: str, quoted: bool, separator: str) -> st
     return word.replace(separator, "") or "x"
 
 
-def _written(chance: random.Random, rows: list[list[str]], separator: str, quoted: bool, end: str) -> str:
+def _written(
+    chance: random.Random, rows: list[list[str]], separator: str, quoted: bool, end: str
+) -> str:
     if not quoted:
         return "".join(separator.join(row) + end for row in rows)
     text = io.StringIO(newline="")
@@ -141,7 +161,9 @@ def _damaged(chance: random.Random, content: bytes, separator: str, names: list[
     elif kind == 4:  # a line of separators
         lines.insert(which, separator.encode() * (len(names) - 1))
     elif kind == 5:  # a footer
-        lines.append(chance.choice([b"total", b"3 rows", separator.encode() + b"sum", b"-- end --"]))
+        lines.append(
+            chance.choice([b"total", b"3 rows", separator.encode() + b"sum", b"-- end --"])
+        )
     elif kind == 6:  # cut off
         return content[: chance.randint(0, len(content))]
     elif kind == 7:  # an emptied field
@@ -167,7 +189,11 @@ def _draw_json(chance: random.Random) -> Drawn:
     ids = [value for value in JSON_IDS if value != ""] if is_sound else JSON_IDS + JSON_ODD
     lines = []
     for _ in range(chance.choice([1, 3, 20, 150])):
-        record = {user: chance.choice(ids), item: chance.choice(ids), "note": chance.choice(["x", None, [1]])}
+        record = {
+            user: chance.choice(ids),
+            item: chance.choice(ids),
+            "note": chance.choice(["x", None, [1]]),
+        }
         if chance.random() < 0.8 and not is_sound:
             record = {user: chance.randint(0, 9), item: chance.randint(0, 9)}
         lines.append(json.dumps(record, ensure_ascii=chance.random() < 0.5).encode())
@@ -200,7 +226,9 @@ def expected_rows(drawn: Drawn) -> list[tuple[str, ...]]:
     if drawn.separator is None:
         return _pairs_of_json(text, drawn.columns)
     if drawn.quoted:
-        records = list(csv.reader(io.StringIO(text, newline=""), delimiter=drawn.separator, strict=True))
+        records = list(
+            csv.reader(io.StringIO(text, newline=""), delimiter=drawn.separator, strict=True)
+        )
     else:
         records = [line.removesuffix("\r").split(drawn.separator) for line in text.split("\n")]
     filled = [record for record in records if len(record) > 1 or (record and record[0].strip())]

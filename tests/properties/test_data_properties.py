@@ -15,18 +15,39 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pslrec.data import Interactions, Preparation, load, prepare, read_interactions, read_published
-from pslrec.data.preparation import k_core_mask
+from pslrec.data._preparation import k_core_mask
+from pslrec.data._writing import write_dataset, write_interactions
 from pslrec.data.splits import SPLITS, fraction_validation, paper_validation
-from pslrec.data.writing import write_dataset, write_interactions
 from pslrec.errors import DataError, PslrecError
 
 # Few examples in every run; PSLREC_EXAMPLES asks for more.
-few = settings(deadline=None, max_examples=int(os.environ.get("PSLREC_EXAMPLES", "15")), derandomize=True)
+few = settings(
+    deadline=None, max_examples=int(os.environ.get("PSLREC_EXAMPLES", "15")), derandomize=True
+)
 
 # Surrogates are in no file; NUL marks one as binary.
-texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8)
+texts = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8
+)
 awkward = st.sampled_from(
-    ["a,b", 'q"', '""', "\t", "x\ny", "\r", " ", "007", "7", "-0", "+1", "ä", "nan", "null", "user", "::"]
+    [
+        "a,b",
+        'q"',
+        '""',
+        "\t",
+        "x\ny",
+        "\r",
+        " ",
+        "007",
+        "7",
+        "-0",
+        "+1",
+        "ä",
+        "nan",
+        "null",
+        "user",
+        "::",
+    ]
 )
 identifiers = st.one_of(awkward, texts, st.integers(-50, 50).map(str))
 
@@ -42,11 +63,18 @@ def pairs(ids=numbers, least=1, most=40):
 def logs(draw, ids=numbers, least=1, most=40):
     """Interactions with or without ratings, times and weights, repeated pairs and all."""
     drawn = draw(pairs(ids, least, most))
-    values = st.floats(-1e6, 1e6, width=32).filter(lambda number: number == 0 or abs(number) > 1e-30)
+    values = st.floats(-1e6, 1e6, width=32).filter(
+        lambda number: number == 0 or abs(number) > 1e-30
+    )
     columns = {
         "ratings": draw(st.none() | st.lists(values, min_size=len(drawn), max_size=len(drawn))),
-        "timestamps": draw(st.none() | st.lists(st.integers(0, 10**10), min_size=len(drawn), max_size=len(drawn))),
-        "weights": draw(st.none() | st.lists(st.floats(0.5, 1e6, width=32), min_size=len(drawn), max_size=len(drawn))),
+        "timestamps": draw(
+            st.none() | st.lists(st.integers(0, 10**10), min_size=len(drawn), max_size=len(drawn))
+        ),
+        "weights": draw(
+            st.none()
+            | st.lists(st.floats(0.5, 1e6, width=32), min_size=len(drawn), max_size=len(drawn))
+        ),
     }
     users, items = zip(*drawn, strict=True)
     return Interactions.from_ids(users, items, **columns)
@@ -92,14 +120,19 @@ def test_matrix_of_distinct_pairs_comes_back(log):
 @pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
 @few
 @given(
-    log=logs(identifiers, least=2), ends=st.sampled_from(["\n", "\r\n"]), blank=st.integers(0, 2), packed=st.booleans()
+    log=logs(identifiers, least=2),
+    ends=st.sampled_from(["\n", "\r\n"]),
+    blank=st.integers(0, 2),
+    packed=st.booleans(),
 )
 def test_tables_of_other_programs_are_read(directory, separator, log, ends, blank, packed):
     frame = log.to_frame()
     text = io.StringIO()
     text.write(ends * blank)
     # Every text in quotes: others do not agree on what else needs them.
-    writer = csv.writer(text, delimiter=separator, lineterminator=ends, quoting=csv.QUOTE_NONNUMERIC)
+    writer = csv.writer(
+        text, delimiter=separator, lineterminator=ends, quoting=csv.QUOTE_NONNUMERIC
+    )
     writer.writerow(frame.columns)
     writer.writerows(frame.rows())
     content = text.getvalue().encode()
@@ -109,24 +142,44 @@ def test_tables_of_other_programs_are_read(directory, separator, log, ends, blan
 
 
 @few
-@given(log=logs(st.one_of(st.integers(-(2**62), 2**62), texts.map(lambda text: f"a{text}")).map(str)))
+@given(
+    log=logs(st.one_of(st.integers(-(2**62), 2**62), texts.map(lambda text: f"a{text}")).map(str))
+)
 def test_json_lines_of_other_programs_are_read(directory, log):
     records = log.to_frame().to_dicts()
     path = directory / "log.jsonl"
-    path.write_text("".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records),
+        encoding="utf-8",
+    )
     assert same(read_interactions(path), log)
 
 
 fields = st.one_of(
     identifiers,
     st.sampled_from(
-        ["", " ", "user", "item", "rating", "timestamp", "1", "2.5", "-1", "inf", "1e999", "4,5", "2020-01-01"]
+        [
+            "",
+            " ",
+            "user",
+            "item",
+            "rating",
+            "timestamp",
+            "1",
+            "2.5",
+            "-1",
+            "inf",
+            "1e999",
+            "4,5",
+            "2020-01-01",
+        ]
     ),
     st.floats().map(str),
     st.integers().map(str),
 )
 pieces = st.one_of(
-    fields, st.sampled_from([",", "\t", ";", "::", "\n", "\r\n", "\r", '"', '""', "user,item\n", "\ufeff"])
+    fields,
+    st.sampled_from([",", "\t", ";", "::", "\n", "\r\n", "\r", '"', '""', "user,item\n", "\ufeff"]),
 )
 messy_text = st.lists(pieces, max_size=40).map("".join).map(str.encode)
 messy_table = st.builds(
@@ -142,9 +195,9 @@ json_values = st.one_of(
 )  # fmt: skip
 messy_json = st.lists(
     st.one_of(
-        st.dictionaries(st.sampled_from(["user", "item", "rating", "ts", "x"]), json_values, max_size=5).map(
-            json.dumps
-        ),
+        st.dictionaries(
+            st.sampled_from(["user", "item", "rating", "ts", "x"]), json_values, max_size=5
+        ).map(json.dumps),
         json_values.map(json.dumps),
         st.sampled_from(["", "{", "}", '{"user":1,"item":2}', '{"user":"a","item":"b"}']),
     ),
@@ -192,7 +245,11 @@ def test_messy_splits_are_read_or_explained(directory, train, test, listed, name
 def test_truncated_files_are_refused(directory, log, cut, ending):
     whole, short = directory / "whole.csv", directory / f"short.{ending}"
     write_interactions(log, whole.with_suffix(".parquet") if ending == "parquet" else whole)
-    content = whole.with_suffix(".parquet").read_bytes() if ending == "parquet" else gzip.compress(whole.read_bytes())
+    content = (
+        whole.with_suffix(".parquet").read_bytes()
+        if ending == "parquet"
+        else gzip.compress(whole.read_bytes())
+    )
     short.write_bytes(content[: max(len(content) - 1 - cut, 0)])
     with pytest.raises(DataError):
         read_interactions(short)
@@ -253,7 +310,9 @@ def test_each_pair_is_kept_once_with_its_earliest_time_and_all_of_its_weight(log
             assert row["timestamp"] == min(one["timestamp"] for one in expected[pair])
         if "weight" in row:
             name = {"rating": "rating"}.get(chosen, "weight")
-            assert row["weight"] == pytest.approx(sum(one.get(name, 1) for one in expected[pair]), rel=1e-6)
+            assert row["weight"] == pytest.approx(
+                sum(one.get(name, 1) for one in expected[pair]), rel=1e-6
+            )
 
 
 @few
@@ -284,24 +343,33 @@ def test_splits_partition_and_do_not_depend_on_the_order_of_the_file(name, log, 
     assert len(set(test)) == len(test)
     assert set(train) | set(test) <= set(log.pair_keys().tolist())
     for part in ("train", "test"):
-        assert sorted(getattr(again, part).to_frame().rows()) == sorted(getattr(dataset, part).to_frame().rows())
+        assert sorted(getattr(again, part).to_frame().rows()) == sorted(
+            getattr(dataset, part).to_frame().rows()
+        )
     assert (dataset.train.user_counts()[dataset.test.users] > 0).all()
     assert (dataset.train.item_counts()[dataset.test.items] > 0).all()
 
 
 @pytest.mark.parametrize("name", SPLITS)
 @few
-@given(drawn=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=30, max_size=80), seed=st.integers(0, 3))
+@given(
+    drawn=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=30, max_size=80),
+    seed=st.integers(0, 3),
+)
 def test_nothing_is_lost_but_strangers(name, drawn, seed):
     users, items = zip(*sorted(drawn), strict=True)
-    log = Interactions.from_ids(users, items, timestamps=np.random.default_rng(seed).permutation(len(users)))
+    log = Interactions.from_ids(
+        users, items, timestamps=np.random.default_rng(seed).permutation(len(users))
+    )
     try:
         dataset = SPLITS[name](log, seed=seed)
     except DataError:
         assume(False)
     kept = set(dataset.whole().pair_keys().tolist())
     lost = log.select(~np.isin(log.pair_keys(), list(kept)))
-    strange = (dataset.train.user_counts()[lost.users] == 0) | (dataset.train.item_counts()[lost.items] == 0)
+    strange = (dataset.train.user_counts()[lost.users] == 0) | (
+        dataset.train.item_counts()[lost.items] == 0
+    )
     assert strange.all()
     assert len(kept) + len(lost) == len(log)
 

@@ -16,13 +16,29 @@ from pydantic import BaseModel
 
 from pslrec.backbones import BACKBONES
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import PslrecError
 from pslrec.experiment import run
 from pslrec.losses import LOSSES
-from pslrec.training.events import EpochFinished, Event
+from pslrec.training._events import EpochFinished, Event
 
-VALUES = (1e-300, 1e-30, 1e-9, 1e9, 1e300, 0.0, -1.0, float("nan"), float("inf"), 0, 1, -1, 2**31, 2**62, 10**30)
+VALUES = (
+    1e-300,
+    1e-30,
+    1e-9,
+    1e9,
+    1e300,
+    0.0,
+    -1.0,
+    float("nan"),
+    float("inf"),
+    0,
+    1,
+    -1,
+    2**31,
+    2**62,
+    10**30,
+)
 PATIENCE_SECONDS = 30
 MEMORY = 3 * 2**29
 MODES = (20, "catalog", "shared:16")
@@ -56,7 +72,9 @@ def _of_parts() -> Iterator[tuple[str, dict[str, Any]]]:
                     yield f"{section}.{name}", {f"{section}.name": part}
 
 
-SETTINGS: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in _of_section(RunConfig)] + list(_of_parts())
+SETTINGS: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in _of_section(RunConfig)] + list(
+    _of_parts()
+)
 IDS = ["-".join([name, *map(str, others.values())]) for name, others in SETTINGS]
 
 
@@ -112,8 +130,15 @@ def outcome_of(settings: dict[str, Any]) -> str:
     return ""
 
 
-def settings_with(name: str, value: Any, others: dict[str, Any], mode: int | str, log: Path) -> dict[str, Any]:
-    common = {"training.epochs": 1, "sampling.negatives": mode, "backbone.dimension": 4, "sampling.batch_pairs": 64}
+def settings_with(
+    name: str, value: Any, others: dict[str, Any], mode: int | str, log: Path
+) -> dict[str, Any]:
+    common = {
+        "training.epochs": 1,
+        "sampling.negatives": mode,
+        "backbone.dimension": 4,
+        "sampling.batch_pairs": 64,
+    }
     noise = {"sampling.noise.probability": 0.2} if name.startswith("sampling.noise.") else {}
     return {"data.source": str(log), **common, **others, **noise, name: value}
 
@@ -129,7 +154,9 @@ def assert_sentence_or_run(settings: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 @pytest.mark.parametrize(("name", "others"), SETTINGS, ids=IDS)
-def test_an_extreme_value_is_refused_or_runs(name: str, others: dict[str, Any], value: Any, log: Path) -> None:
+def test_an_extreme_value_is_refused_or_runs(
+    name: str, others: dict[str, Any], value: Any, log: Path
+) -> None:
     # Only losses and batches know how negatives are drawn.
     modes = MODES if name.startswith(("loss.", "sampling.")) else MODES[:1]
     for mode in modes:
@@ -137,10 +164,14 @@ def test_an_extreme_value_is_refused_or_runs(name: str, others: dict[str, Any], 
 
 
 @pytest.mark.parametrize(("name", "others"), SETTINGS, ids=IDS)
-def test_an_extreme_value_is_refused_or_accepted(name: str, others: dict[str, Any], log: Path) -> None:
+def test_an_extreme_value_is_refused_or_accepted(
+    name: str, others: dict[str, Any], log: Path
+) -> None:
     for value in VALUES:
         with contextlib.suppress(PslrecError):
-            RunConfig.from_settings(settings_with(name, value, others, 20, log)).resolved().to_toml()
+            RunConfig.from_settings(
+                settings_with(name, value, others, 20, log)
+            ).resolved().to_toml()
 
 
 @pytest.mark.parametrize(
@@ -148,15 +179,35 @@ def test_an_extreme_value_is_refused_or_accepted(name: str, others: dict[str, An
     [
         ({"loss.temperature": 1e-300}, "`temperature` must be from 1e-12 to 1e+12, got 1e-300"),
         ({"loss.temperature": 1e300}, "`temperature` must be from 1e-12 to 1e+12, got 1e+300"),
-        ({"backbone.name": "lightgcn", "backbone.layers": 65}, "`layers` must be a whole number at most 64, got 65"),
-        ({"backbone.name": "xsimgcl", "backbone.layers": 2**62}, "`layers` must be a whole number at most 64, got 46"),
-        ({"backbone.dimension": 2**17}, "`dimension` must be a whole number at most 65536, got 131072"),
-        ({"training.epochs": 2**62}, "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 4611"),
-        ({"training.learning_rate": 1e300}, "`training.learning_rate` should be less than or equal to 1000000000"),
-        ({"training.seed": 10**30}, "`training.seed` should be less than 9223372036854775808, got 1000"),
+        (
+            {"backbone.name": "lightgcn", "backbone.layers": 65},
+            "`layers` must be a whole number at most 64, got 65",
+        ),
+        (
+            {"backbone.name": "xsimgcl", "backbone.layers": 2**62},
+            "`layers` must be a whole number at most 64, got 46",
+        ),
+        (
+            {"backbone.dimension": 2**17},
+            "`dimension` must be a whole number at most 65536, got 131072",
+        ),
+        (
+            {"training.epochs": 2**62},
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 4611",
+        ),
+        (
+            {"training.learning_rate": 1e300},
+            "`training.learning_rate` should be less than or equal to 1000000000",
+        ),
+        (
+            {"training.seed": 10**30},
+            "`training.seed` should be less than 9223372036854775808, got 1000",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_values_that_no_run_can_have_are_named(settings: dict[str, Any], said: str, log: Path) -> None:
+def test_values_that_no_run_can_have_are_named(
+    settings: dict[str, Any], said: str, log: Path
+) -> None:
     given = {"data.source": str(log), "training.epochs": 1, "sampling.negatives": 5, **settings}
     assert outcome_of(given).startswith(said)

@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pslrec.losses import SURROGATES, BPRLoss, PairwiseSoftmaxLoss, SoftmaxLoss
-from pslrec.losses.base import TEMPERATURES
+from pslrec.losses._base import TEMPERATURES
 
 
 @st.composite
 def rankings(draw):
     # Few distinct scores, so that there are ties; the ends of the domain are among them.
     scores = draw(st.lists(st.integers(-20, 20), min_size=1, max_size=30))
-    positives = draw(st.lists(st.integers(0, len(scores) - 1), min_size=1, max_size=10, unique=True))
+    positives = draw(
+        st.lists(st.integers(0, len(scores) - 1), min_size=1, max_size=10, unique=True)
+    )
     scores = torch.tensor(scores, dtype=torch.float64) / 40
     return scores[positives], scores.expand(len(positives), -1)
 
@@ -68,7 +70,9 @@ def test_loose_surrogates_bound_dcg_less_tightly_than_softmax(surrogate, ranking
 
 @pytest.mark.parametrize("surrogate", SURROGATES.names())
 @given(ranking=rankings(), temperature=st.sampled_from(TEMPERATURES))
-def test_psl_is_at_least_bpr_over_temperature_up_to_the_number_of_items(surrogate, ranking, temperature):
+def test_psl_is_at_least_bpr_over_temperature_up_to_the_number_of_items(
+    surrogate, ranking, temperature
+):
     # Jensen for the logarithm of the mean: without perturbation (all items alike) the robust loss is BPR.
     psl = PairwiseSoftmaxLoss(surrogate, temperature)(*ranking).item()
     bpr = BPRLoss(surrogate)(*ranking).item()

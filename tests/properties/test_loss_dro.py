@@ -74,7 +74,10 @@ def best_temperature(terms: np.ndarray, radius: float) -> float:
 def test_worst_case_over_the_ball_equals_the_dual(surrogate, seed, radius):
     terms = bpr_terms(surrogate, *draw_scores(seed))
     result = minimize_scalar(
-        lambda x: dual(terms, radius, math.exp(x)), bounds=(-8, 8), method="bounded", options={"xatol": 1e-10}
+        lambda x: dual(terms, radius, math.exp(x)),
+        bounds=(-8, 8),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
     assert worst_case(terms, radius) == pytest.approx(result.fun, abs=1e-6)
 
@@ -112,7 +115,11 @@ def test_no_distribution_of_the_ball_is_worse_than_the_dual(surrogate, seed, rad
     terms = bpr_terms(surrogate, *draw_scores(seed))
     bound = dual(terms, radius, best_temperature(terms, radius))
     generator = np.random.default_rng(seed)
-    inside = [weights for weights in generator.dirichlet(np.full(N_ITEMS, 2.0), 2000) if divergence(weights) <= radius]
+    inside = [
+        weights
+        for weights in generator.dirichlet(np.full(N_ITEMS, 2.0), 2000)
+        if divergence(weights) <= radius
+    ]
     assert len(inside) > 10
     assert max(float(weights @ terms) for weights in inside) <= bound + 1e-12
 
@@ -128,7 +135,10 @@ def test_phi_divergence_theorem_holds_for_kl(surrogate, seed, radius):
         return float(np.mean(temperature * np.exp(exponents))) + temperature * radius + mu
 
     result = minimize(
-        objective, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 5000}
+        objective,
+        [0.0, 0.0],
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 5000},
     )
     assert worst_case(terms, radius) == pytest.approx(result.fun, abs=1e-6)
     # The optimal multiplier of the theorem is the temperature of the loss.

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pslrec.evaluation.exposure import Exposure, gini, tail_share
-from pslrec.evaluation.full_ranks import auc, full_ranks, reciprocal_rank_sum
-from pslrec.evaluation.metrics import METRICS, RankedLists
-from pslrec.kernels.top_k import top_k
+from pslrec.evaluation._exposure import Exposure, gini, tail_share
+from pslrec.evaluation._full_ranks import auc, full_ranks, reciprocal_rank_sum
+from pslrec.evaluation._metrics import METRICS, RankedLists
+from pslrec.kernels._top_k import top_k
 
 USER_METRICS = [name for name in METRICS if METRICS[name].basis == "lists"]
 CUTOFFS = st.integers(1, 15)
@@ -44,7 +44,9 @@ def test_what_is_below_k_changes_nothing(lists: RankedLists, k: int, random) -> 
     order = [*range(lists.hits.shape[1] - len(below)), *shuffled]
     other = RankedLists(lists.hits[:, order], lists.n_relevant)
     for name in USER_METRICS:
-        np.testing.assert_array_equal(METRICS[name].function(lists, k), METRICS[name].function(other, k))
+        np.testing.assert_array_equal(
+            METRICS[name].function(lists, k), METRICS[name].function(other, k)
+        )
 
 
 @given(ranked_lists(), CUTOFFS)
@@ -52,7 +54,9 @@ def test_moving_a_hit_up_never_hurts(lists: RankedLists, k: int) -> None:
     better = RankedLists(np.sort(lists.hits, axis=1)[:, ::-1], lists.n_relevant)
     # The mean over hits inside k is left out: a further, lower hit pulls it down.
     for name in set(USER_METRICS) - {"mrr_hits"}:
-        assert (METRICS[name].function(better, k) >= METRICS[name].function(lists, k) - 1e-12).all(), name
+        assert (
+            METRICS[name].function(better, k) >= METRICS[name].function(lists, k) - 1e-12
+        ).all(), name
 
 
 @given(ranked_lists(), CUTOFFS)
@@ -94,13 +98,19 @@ def test_auc_of_reversed_scores_is_the_complement(scores: np.ndarray, data: st.D
     relevant = data.draw(hnp.arrays(bool, scores.shape))
     relevant[:, 0] = True
     pairs = np.nonzero(relevant)
-    np.testing.assert_allclose(auc(full_ranks(scores, *pairs)) + auc(full_ranks(-scores, *pairs)), 1.0)
+    np.testing.assert_allclose(
+        auc(full_ranks(scores, *pairs)) + auc(full_ranks(-scores, *pairs)), 1.0
+    )
 
 
 @given(hnp.arrays(np.int64, st.integers(1, 30), elements=st.integers(0, 1000)), st.integers(1, 5))
-def test_gini_is_a_share_and_does_not_depend_on_scale_or_order(counts: np.ndarray, factor: int) -> None:
+def test_gini_is_a_share_and_does_not_depend_on_scale_or_order(
+    counts: np.ndarray, factor: int
+) -> None:
     popularity = np.ones_like(counts)
     plain = gini(Exposure(counts, popularity, 0, 0))
     assert 0 <= plain < 1
-    np.testing.assert_allclose(gini(Exposure(factor * counts[::-1], popularity, 0, 0)), plain, atol=1e-12)
+    np.testing.assert_allclose(
+        gini(Exposure(factor * counts[::-1], popularity, 0, 0)), plain, atol=1e-12
+    )
     assert 0 <= tail_share(Exposure(counts, popularity, 0, 0)) <= 1

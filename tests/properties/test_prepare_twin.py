@@ -4,13 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pslrec.data import Interactions, Preparation, prepare
-from pslrec.data.preparation import _stable_order
+from pslrec.data._preparation import _stable_order
 from pslrec.errors import DataError
 
 rows = st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 5), st.integers(0, 3))
 
 
-def naive_prepare(log: list[tuple[int, int, int, int]], minimum_rating: int, k: int) -> list[tuple[int, int, int, int]]:
+def naive_prepare(
+    log: list[tuple[int, int, int, int]], minimum_rating: int, k: int
+) -> list[tuple[int, int, int, int]]:
     first: dict[tuple[int, int], tuple[int, int, int, int]] = {}
     for row in log:
         if row[2] >= minimum_rating and (row[:2] not in first or row[3] < first[row[:2]][3]):
@@ -24,7 +26,11 @@ def naive_prepare(log: list[tuple[int, int, int, int]], minimum_rating: int, k: 
         kept = inside
 
 
-@given(log=st.lists(rows, min_size=1, max_size=60), minimum_rating=st.integers(1, 4), k=st.integers(0, 4))
+@given(
+    log=st.lists(rows, min_size=1, max_size=60),
+    minimum_rating=st.integers(1, 4),
+    k=st.integers(0, 4),
+)
 def test_prepare_equals_its_naive_twin(log, minimum_rating, k):
     users, items, ratings, timestamps = zip(*log, strict=True)
     interactions = Interactions.from_ids(users, items, ratings=ratings, timestamps=timestamps)

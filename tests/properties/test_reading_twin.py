@@ -23,20 +23,30 @@ def outcome(directory, seed):
     path = directory / drawn.name
     path.write_bytes(drawn.content)
     # Every second file must be understood without being told its separator.
-    options = {"separator": drawn.separator} if drawn.separator and (seed % 2 or not drawn.is_sound) else {}
+    options = (
+        {"separator": drawn.separator}
+        if drawn.separator and (seed % 2 or not drawn.is_sound)
+        else {}
+    )
     try:
         frame = read_interactions(path, **options).to_frame()
     except DataError as error:
         message = str(error)
         assert not drawn.is_sound, f"file {seed} is sound and was refused: {message}"
         assert "\n" not in message, f"file {seed}: {message}"
-        assert OF_THE_WHOLE_FILE.search(message) or re.search(r"line \d+", message), f"file {seed}: {message}"
+        assert OF_THE_WHOLE_FILE.search(message) or re.search(r"line \d+", message), (
+            f"file {seed}: {message}"
+        )
         return "refused"
     expected = expected_rows(drawn)
     found = [(str(user), str(item)) for user, item in frame.select("user", "item").iter_rows()]
-    assert found == [row[:2] for row in expected], f"file {seed} is read in another way than by Python"
+    assert found == [row[:2] for row in expected], (
+        f"file {seed} is read in another way than by Python"
+    )
     if "rating" in frame.columns:
-        assert frame["rating"].to_list() == [float(row[2]) for row in expected], f"file {seed}: ratings"
+        assert frame["rating"].to_list() == [float(row[2]) for row in expected], (
+            f"file {seed}: ratings"
+        )
     return "read"
 
 

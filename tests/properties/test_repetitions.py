@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from pslrec import Recommender
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
-from pslrec.data.preparation import distinct_pairs
+from pslrec.data._preparation import distinct_pairs
 from pslrec.data.splits import SPLITS, split_by_name
 from pslrec.errors import DataError
 from pslrec.experiment import run
 
-few = settings(deadline=None, max_examples=int(os.environ.get("PSLREC_EXAMPLES", "15")), derandomize=True)
+few = settings(
+    deadline=None, max_examples=int(os.environ.get("PSLREC_EXAMPLES", "15")), derandomize=True
+)
 
 
 @st.composite
@@ -30,7 +32,9 @@ def clicks(draw):
     rows = np.repeat(np.arange(len(users)), copies)
     later = times[rows] + np.concatenate([np.arange(count) for count in copies])
     order = chance.permutation(len(rows))
-    repeated = Interactions.from_ids(users[rows][order], items[rows][order], timestamps=later[order])
+    repeated = Interactions.from_ids(
+        users[rows][order], items[rows][order], timestamps=later[order]
+    )
     once = Interactions.from_ids(users, items, timestamps=times)
     return repeated, once
 
@@ -56,13 +60,20 @@ def test_repetitions_change_no_split(name, validation, logs):
 
 def click_log(seed=0, n_users=60, n_items=40):
     chance = np.random.default_rng(seed)
-    pairs = np.array([(u, i) for u in range(n_users) for i in chance.choice(n_items, 10, replace=False)])
+    pairs = np.array(
+        [(u, i) for u in range(n_users) for i in chance.choice(n_items, 10, replace=False)]
+    )
     copies = chance.integers(1, 8, len(pairs))
     rows = chance.permutation(np.repeat(np.arange(len(pairs)), copies))
     return Interactions.from_ids(*pairs[rows].T), Interactions.from_ids(*pairs.T)
 
 
-QUICK = {"training.epochs": 2, "training.validate_every": 1, "backbone.dimension": 8, "loss.name": "psl-relu"}
+QUICK = {
+    "training.epochs": 2,
+    "training.validate_every": 1,
+    "backbone.dimension": 8,
+    "loss.name": "psl-relu",
+}
 
 
 def metrics_of(path, **settings):
@@ -75,7 +86,9 @@ def test_repetitions_change_no_number_of_a_run(tmp_path, split):
     for name, log in zip(("repeated", "once"), click_log(), strict=True):
         log.to_frame().write_csv(tmp_path / f"{name}.csv")
     settings = {"data.split": split}
-    assert metrics_of(tmp_path / "repeated.csv", **settings) == metrics_of(tmp_path / "once.csv", **settings)
+    assert metrics_of(tmp_path / "repeated.csv", **settings) == metrics_of(
+        tmp_path / "once.csv", **settings
+    )
 
 
 def test_repetitions_change_nothing_that_a_recommender_learns():

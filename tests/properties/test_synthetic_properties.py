@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pslrec.data.synthetic import TasteModel, checkerboard, planted_tastes
+from pslrec.data._synthetic import TasteModel, checkerboard, planted_tastes
 
 models = st.builds(
     TasteModel,
@@ -20,7 +20,9 @@ models = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 30), st.integers(10, 40), models, st.integers(0, 2**32))
 def test_planted_tastes_keep_their_promises_for_any_model(n_users, n_items, model, seed):
-    planted = planted_tastes(n_users, n_items, model=model, with_ratings=True, with_timestamps=True, seed=seed)
+    planted = planted_tastes(
+        n_users, n_items, model=model, with_ratings=True, with_timestamps=True, seed=seed
+    )
     log = planted.interactions
     assert (log.n_users, log.n_items) == (n_users, n_items)
     assert (np.diff(log.pair_keys()) > 0).all()
@@ -28,7 +30,9 @@ def test_planted_tastes_keep_their_promises_for_any_model(n_users, n_items, mode
     assert log.user_counts().max() <= n_items // 2
     assert set(np.unique(log.ratings)) <= {1, 2, 3, 4, 5}
     assert np.allclose(planted.preferences().sum(axis=1), 1)
-    again = planted_tastes(n_users, n_items, model=model, with_ratings=True, with_timestamps=True, seed=seed)
+    again = planted_tastes(
+        n_users, n_items, model=model, with_ratings=True, with_timestamps=True, seed=seed
+    )
     assert np.array_equal(log.pair_keys(), again.interactions.pair_keys())
     assert np.array_equal(log.ratings, again.interactions.ratings)
     assert np.array_equal(log.timestamps, again.interactions.timestamps)

@@ -91,12 +91,16 @@ CURVES = {
 }
 
 
-def test_a_contestant_that_cannot_take_part_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch):
+def test_a_contestant_that_cannot_take_part_is_named_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+):
     from benchmarks import time_to_quality
 
     monkeypatch.setattr(time_to_quality, "_require_data", lambda: None)
     monkeypatch.setattr(time_to_quality, "contestants", lambda: CURVES)
-    monkeypatch.setattr(time_to_quality, "_child", lambda kind, settings: (1.0, points((2.0, 0.03, 0.04))))
+    monkeypatch.setattr(
+        time_to_quality, "_child", lambda kind, settings: (1.0, points((2.0, 0.03, 0.04)))
+    )
     monkeypatch.setitem(sys.modules, "irspack", None)
     told: list[str] = []
     result = time_to_quality.run(report=told.append)
@@ -115,7 +119,12 @@ def test_rows_show_the_model_that_validation_chose_so_far():
     from benchmarks._quality_tables import rows_of
 
     exact, ials, ease = rows_of(CURVES)
-    assert (exact["2 s"], exact["5 s"], exact["10 s"], exact["end"]) == ("", "0.0500", "0.0590", "0.0590")
+    assert (exact["2 s"], exact["5 s"], exact["10 s"], exact["end"]) == (
+        "",
+        "0.0500",
+        "0.0590",
+        "0.0590",
+    )
     assert (exact["d"], exact["0.0525 after"], exact["fitting s"]) == ("64", "6.0 s", "4.0")
     assert (ials["2 s"], ials["0.0525 after"], ials["fitting s"]) == ("0.0510", "2.5 s", "1.0")
     assert (ease["d"], ease["10 s"], ease["20 s"]) == ("", "", "0.0555")
@@ -138,8 +147,14 @@ def test_the_text_has_every_chosen_setting_and_says_where_one_lies_at_an_edge():
     from benchmarks._quality_tables import rows_of
 
     text = time_to_quality.markdown(recorded({"rows": rows_of(CURVES), "curves": CURVES}))
-    assert "| irspack iALS++, d = 64 | alpha0 0.03, reg 0.3 (at the edge of its grid: reg) | 12 | 2 | 0.0380 |" in text
-    assert "| pslrec, preset fast, d = 64 | loss psl-relu, temperature 0.0625 | preset | 1 | 0.0400 |" in text
+    assert (
+        "| irspack iALS++, d = 64 | alpha0 0.03, reg 0.3 (at the edge of its grid: reg) | 12 | 2 | 0.0380 |"
+        in text
+    )
+    assert (
+        "| pslrec, preset fast, d = 64 | loss psl-relu, temperature 0.0625 | preset | 1 | 0.0400 |"
+        in text
+    )
     assert "not counted" in text
 
 
@@ -167,7 +182,9 @@ def test_the_clock_stands_still_while_a_model_is_evaluated(monkeypatch: pytest.M
     assert [point["seconds"] for point in told[1:]] == [3.0, 7.0]
 
 
-def test_without_the_published_data_nothing_is_measured_or_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_the_published_data_nothing_is_measured_or_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from benchmarks import time_to_quality
 
     monkeypatch.setenv("PSLREC_DATA_DIR", str(tmp_path))

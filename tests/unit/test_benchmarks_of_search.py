@@ -37,7 +37,9 @@ def hill(peak: dict[str, float]):
     return evaluate, asked
 
 
-@pytest.mark.parametrize("peak", [{"a": 64.0, "b": 1 / 16}, {"a": 1 / 8, "b": 32.0}, {"a": 2.0, "b": 2.0}])
+@pytest.mark.parametrize(
+    "peak", [{"a": 64.0, "b": 1 / 16}, {"a": 1 / 8, "b": 32.0}, {"a": 2.0, "b": 2.0}]
+)
 def test_search_leaves_a_grid_whose_best_cell_lies_at_its_edge(peak):
     from benchmarks._grid import Ladder, best_of, edges, search
 
@@ -88,7 +90,9 @@ def test_search_tries_no_cell_twice_and_none_that_is_known():
     assert best_of(again) == best_of(first)
 
 
-def test_a_search_without_a_summit_ends_and_says_that_it_stands_at_an_edge(monkeypatch: pytest.MonkeyPatch):
+def test_a_search_without_a_summit_ends_and_says_that_it_stands_at_an_edge(
+    monkeypatch: pytest.MonkeyPatch,
+):
     from benchmarks import _grid
 
     monkeypatch.setattr(_grid, "MOST_CELLS", 12)
@@ -103,7 +107,9 @@ def test_a_value_at_the_end_of_its_meaning_is_at_no_edge():
     from benchmarks._grid import Cell, Ladder, best_of, edges, search
 
     ladders = [Ladder("nu", step=0.25)]
-    cells = search([{"nu": 0.5}], ladders, lambda settings: Cell(settings, -settings["nu"], 1, True))
+    cells = search(
+        [{"nu": 0.5}], ladders, lambda settings: Cell(settings, -settings["nu"], 1, True)
+    )
     assert best_of(cells).settings == {"nu": 0.0}
     assert min(cell.settings["nu"] for cell in cells) == 0.0
     assert edges(cells, ladders) == []
@@ -146,7 +152,9 @@ def noisy_scorer(dataset, noise: float):
     return EmbeddingScorer(torch.from_numpy(scores), torch.eye(truth.shape[1]))
 
 
-def test_a_rival_trains_until_validation_stops_rising_and_never_sees_the_test_part(small, monkeypatch):
+def test_a_rival_trains_until_validation_stops_rising_and_never_sees_the_test_part(
+    small, monkeypatch
+):
     from benchmarks import _settings
 
     from pslrec import evaluation
@@ -174,21 +182,27 @@ def test_a_rival_trains_until_validation_stops_rising_and_never_sees_the_test_pa
     assert set(splits) == {"validation"}
 
 
-def test_settings_are_searched_kept_and_taken_up_again(small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_settings_are_searched_kept_and_taken_up_again(
+    small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from benchmarks import _settings
 
     path, told = tmp_path / "settings.json", []
     kept = _settings.search_settings(small, tell=told.append, kinds=["ease"], path=path)["EASE"]
     assert kept["edges"] == []
     assert kept["validation"] == max(cell["validation"] for cell in kept["tried"])
-    assert {"regularization": kept["settings"]["regularization"]} in [cell["settings"] for cell in kept["tried"]]
+    assert {"regularization": kept["settings"]["regularization"]} in [
+        cell["settings"] for cell in kept["tried"]
+    ]
     assert len(told) == len(kept["tried"])
     monkeypatch.setitem(_settings.RIVALS, "ease", None)
     again = _settings.search_settings(small, tell=told.append, kinds=["ease"], path=path)
     assert again == {"EASE": kept}
 
 
-def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_more_dimensions_start_from_the_choice_of_fewer(
+    small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     from benchmarks import _settings
     from benchmarks._grid import Cell
 
@@ -196,7 +210,9 @@ def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, m
 
     def evaluate(train, dataset, settings, searched, threads):
         tried.append(settings)
-        distance = abs(math.log2(settings["alpha"] / 640)) + abs(math.log2(settings["regularization"] / 150))
+        distance = abs(math.log2(settings["alpha"] / 640)) + abs(
+            math.log2(settings["regularization"] / 150)
+        )
         return Cell(searched, 1 - 0.01 * distance, 1, True)
 
     monkeypatch.setattr(_settings, "try_settings", evaluate)
@@ -204,7 +220,9 @@ def test_more_dimensions_start_from_the_choice_of_fewer(small, tmp_path: Path, m
     path = tmp_path / "settings.json"
     kept = _settings.search_settings(small, tell=lambda _: None, kinds=["als"], path=path)
     assert list(kept) == ["implicit ALS, d = 64", "implicit ALS, d = 128", "implicit ALS, d = 256"]
-    assert {name: entry["settings"]["alpha"] for name, entry in kept.items()} == dict.fromkeys(kept, 640.0)
+    assert {name: entry["settings"]["alpha"] for name, entry in kept.items()} == dict.fromkeys(
+        kept, 640.0
+    )
     larger = [settings for settings in tried if settings["factors"] == 128]
     assert larger[0] == {"factors": 128, "alpha": 640.0, "regularization": 150.0}
     assert len(larger) == 9

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pslrec.kernels.native import IS_COMPILED
+from pslrec.kernels._native import IS_COMPILED
 
 compiled_only = pytest.mark.skipif(not IS_COMPILED, reason="the compiled kernels are not built")
 
@@ -41,18 +41,24 @@ def test_fused_and_naive_step_have_the_same_losses(few_negatives):
 
 def _both(module):
     from pslrec.config import RunConfig
-    from pslrec.experiment.assembly import build_batches
-    from pslrec.experiment.inputs import TrainingData
+    from pslrec.experiment import TrainingData, build_batches
 
     data = module.published("electronic")
-    settings = {"loss.name": "psl-relu", "loss.temperature": 0.1, "sampling.negatives": 30, "sampling.batch_pairs": 100}
+    settings = {
+        "loss.name": "psl-relu",
+        "loss.temperature": 0.1,
+        "sampling.negatives": 30,
+        "sampling.batch_pairs": 100,
+    }
     config = RunConfig.from_settings(settings).resolved()
     for make in (module.naive_step, module.fused_step):
         batches = build_batches(config, TrainingData(data, data.train))
         yield make(config, data.train, batches), batches.epoch(0)
 
 
-def test_measured_step_tells_seconds_losses_and_memory(few_negatives, monkeypatch: pytest.MonkeyPatch):
+def test_measured_step_tells_seconds_losses_and_memory(
+    few_negatives, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(few_negatives, "memory_growth", lambda work: work() or 123)
     measured = few_negatives.measure("fused", 0)
     assert measured["grown"] == 123
@@ -79,12 +85,20 @@ def test_steps_with_different_losses_are_an_error():
     from benchmarks import sampled_step
 
     with pytest.raises(RuntimeError, match="do not agree"):
-        sampled_step._summary({"naive": [step_result(1, 1)], "fused": [step_result(1, 1, loss=5.1)]})
+        sampled_step._summary(
+            {"naive": [step_result(1, 1)], "fused": [step_result(1, 1, loss=5.1)]}
+        )
 
 
 def recorded(result: dict[str, object]) -> dict[str, object]:
     return json.loads(
-        json.dumps({"result": result, "machine": {"processor": "one", "cores": 2}, "measured": "2026-01-01"})
+        json.dumps(
+            {
+                "result": result,
+                "machine": {"processor": "one", "cores": 2},
+                "measured": "2026-01-01",
+            }
+        )
     )
 
 
@@ -107,7 +121,9 @@ def test_history_rows_compare_the_longest_with_the_shortest(monkeypatch: pytest.
     points = scaling._histories(lambda _: None)
     assert {point["loss"] for point in points} == {*scaling.LOSSES, scaling.ALL_PAIRS}
     for row in scaling._history_rows(points):
-        assert row["longest / shortest"] == pytest.approx(row["50 positives"] / row["5 positives"], abs=0.006)
+        assert row["longest / shortest"] == pytest.approx(
+            row["50 positives"] / row["5 positives"], abs=0.006
+        )
 
 
 @compiled_only
@@ -116,7 +132,9 @@ def test_error_falls_with_nodes_and_is_small_when_they_are_chosen(monkeypatch: p
 
     monkeypatch.setattr(interpolation_error, "N_ITEMS", 500)
     monkeypatch.setattr(interpolation_error, "N_POSITIVES", 60)
-    by_nodes = {point["R"]: point for point in interpolation_error._points("tanh", 0.15, "two clusters")}
+    by_nodes = {
+        point["R"]: point for point in interpolation_error._points("tanh", 0.15, "two clusters")
+    }
     for kind, target in interpolation_error.TARGETS.items():
         assert by_nodes[2][kind] > 10 * by_nodes[4][kind] > 50 * by_nodes[8][kind] > 0
         assert by_nodes["chosen"][kind] <= target
@@ -131,7 +149,8 @@ def test_propagation_is_measured_beside_products_that_are_right(small):
     matrix, transposed = propagation._matrices(small.train)
     dense = torch.randn(small.n_items, 4)
     torch.testing.assert_close(
-        torch.sparse.mm(propagation._sparse(matrix), dense), torch.from_numpy(matrix @ dense.numpy())
+        torch.sparse.mm(propagation._sparse(matrix), dense),
+        torch.from_numpy(matrix @ dense.numpy()),
     )
     assert (matrix != transposed.T).nnz == 0
 
@@ -152,7 +171,11 @@ def test_pictures_are_written_as_svg_and_png(tmp_path: Path):
 
     points = [{"n": n, "s": n**2, "who": who} for who in ("one", "two") for n in (1, 10, 100)]
     chart = lines(points, x=Axis("n", "number"), y=Axis("s", "seconds"), series="who")
-    files = draw(SimpleNamespace(plots=lambda record: {record["name"]: chart}), {"name": "mine"}, directory=tmp_path)
+    files = draw(
+        SimpleNamespace(plots=lambda record: {record["name"]: chart}),
+        {"name": "mine"},
+        directory=tmp_path,
+    )
     assert [file.name for file in files] == ["mine.svg", "mine.png"]
     assert "number" in files[0].read_text()
     assert files[1].read_bytes().startswith(b"\x89PNG")

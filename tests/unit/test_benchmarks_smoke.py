@@ -19,7 +19,9 @@ def test_every_benchmark_has_a_description_and_can_be_run():
 
     found = benchmarks()
     assert "data_layer" in found
-    assert all(isinstance(module.DESCRIPTION, str) and callable(module.run) for module in found.values())
+    assert all(
+        isinstance(module.DESCRIPTION, str) and callable(module.run) for module in found.values()
+    )
 
 
 def test_log_is_the_same_for_the_same_seed_and_has_repeated_pairs(tmp_path: Path):
@@ -74,7 +76,9 @@ def test_table_is_written_between_its_markers_only(tmp_path: Path):
 
     page = "before\n<!-- benchmark: mine -->\nold\n<!-- end of benchmark -->\nafter\n"
     written = with_table(page, "mine", "| new |")
-    assert written == "before\n<!-- benchmark: mine -->\n| new |\n<!-- end of benchmark -->\nafter\n"
+    assert (
+        written == "before\n<!-- benchmark: mine -->\n| new |\n<!-- end of benchmark -->\nafter\n"
+    )
     assert with_table(written, "mine", "| new |") == written
     assert with_table(page, "another", "| new |") == page
 
@@ -84,13 +88,19 @@ def test_tables_of_the_documentation_are_those_of_the_kept_results():
     from benchmarks._publish import load_record, pages, with_table
 
     modules = benchmarks()
-    marked = [(page, name) for page in pages() for name in re.findall(r"<!-- benchmark: (\w+) -->", page.read_text())]
+    marked = [
+        (page, name)
+        for page in pages()
+        for name in re.findall(r"<!-- benchmark: (\w+) -->", page.read_text())
+    ]
     assert marked
     for page, name in marked:
         record = load_record(name)
         assert record is not None, f"{page.name} shows `{name}`, which was never measured"
         text = page.read_text()
-        assert with_table(text, name, modules[name].markdown(record)) == text, "run `python -m benchmarks --tables`"
+        assert with_table(text, name, modules[name].markdown(record)) == text, (
+            "run `python -m benchmarks --tables`"
+        )
 
 
 def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]):

@@ -70,7 +70,9 @@ def test_every_setting_can_be_set_and_comes_back_from_toml(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("backbone", BACKBONES.names())
 @pytest.mark.parametrize("loss", LOSSES.names())
-def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_out(loss: str, backbone: str) -> None:
+def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_out(
+    loss: str, backbone: str
+) -> None:
     resolved = RunConfig.from_settings({"loss.name": loss, "backbone.name": backbone}).resolved()
     again = RunConfig.checked(tomllib.loads(resolved.to_toml()))
     assert again == resolved
@@ -80,7 +82,11 @@ def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_
     expected = LOSSES[loss].initialization or BACKBONES[backbone].default_initialization
     assert resolved.backbone.options()["initialization"] == expected
     tree = tomllib.loads(resolved.to_toml())
-    unset = {"data.train_fraction", "data.minimum_rating", "training.warm_start"}  # stand for "as it is"
+    unset = {
+        "data.train_fraction",
+        "data.minimum_rating",
+        "training.warm_start",
+    }  # stand for "as it is"
     for name in set(setting_names()) - unset:
         node = tree
         for part in name.split("."):
@@ -125,7 +131,9 @@ def test_what_is_given_wins_over_what_is_resolved() -> None:
         ("strict", "data/ood/amazon2014-electronic-popularity.zip", "iid", "fraction"),
     ],
 )
-def test_validation_follows_from_protocol_and_split(protocol: str, source: str, split: str, expected: str) -> None:
+def test_validation_follows_from_protocol_and_split(
+    protocol: str, source: str, split: str, expected: str
+) -> None:
     config = RunConfig.from_settings(
         {"evaluation.protocol": protocol, "data.source": source, "data.split": split}
     ).resolved()
@@ -135,37 +143,73 @@ def test_validation_follows_from_protocol_and_split(protocol: str, source: str, 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"training.epoch": 3}, "unknown setting `training.epoch`; did you mean `training.epochs`?"),
+        (
+            {"training.epoch": 3},
+            "unknown setting `training.epoch`; did you mean `training.epochs`?",
+        ),
         ({"los.temperature": 1.0}, "unknown setting `los`; did you mean `loss`?"),
         ({"sampling.noise.probabilty": 0.1}, "did you mean `sampling.noise.probability`?"),
         ({"nothing.like.it": 1}, "unknown setting `nothing`; the settings are data.source, "),
         ({"loss": "sl"}, "`loss` is a section, set one of its settings: loss.name"),
-        ({"training": 3}, "`training` is a section, set one of its settings: training.learning_rate"),
+        (
+            {"training": 3},
+            "`training` is a section, set one of its settings: training.learning_rate",
+        ),
         ({"loss.name.x": 1}, "`loss.name"),
-        ({"loss.tempratur": 0.1}, "loss `psl-relu` has no setting `loss.tempratur`; did you mean `loss.temperature`?"),
+        (
+            {"loss.tempratur": 0.1},
+            "loss `psl-relu` has no setting `loss.tempratur`; did you mean `loss.temperature`?",
+        ),
         ({"loss.alpha": 0.1}, "it has `loss.temperature`, `loss.form`"),
         ({"backbone.layers": 2}, "backbone `mf` has no setting `backbone.layers`"),
         ({"backbone.seed": 2}, "backbone `mf` has no setting `backbone.seed`"),
-        ({"training.epochs": "3"}, "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got '3'"),
-        ({"training.epochs": 3.5}, "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 3.5"),
-        ({"training.epochs": True}, "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got True"),
-        ({"training.epochs": 0}, "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 0"),
-        ({"training.learning_rate": float("inf")}, "`training.learning_rate` should be a finite number"),
-        ({"training.learning_rate": float("nan")}, "`training.learning_rate` should be a finite number"),
+        (
+            {"training.epochs": "3"},
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got '3'",
+        ),
+        (
+            {"training.epochs": 3.5},
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 3.5",
+        ),
+        (
+            {"training.epochs": True},
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got True",
+        ),
+        (
+            {"training.epochs": 0},
+            "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 0",
+        ),
+        (
+            {"training.learning_rate": float("inf")},
+            "`training.learning_rate` should be a finite number",
+        ),
+        (
+            {"training.learning_rate": float("nan")},
+            "`training.learning_rate` should be a finite number",
+        ),
         (
             {"sampling.negatives": 0},
             "`sampling.negatives` should be a number from 1 to 1,000,000, 'auto', 'catalog', or 'shared:N'",
         ),
         ({"sampling.negatives": True}, "with a number N such as 8192, got True"),
         ({"sampling.negatives": "all"}, "with a number N such as 8192, got 'all'"),
-        ({"sampling.negatives": "shared:0"}, "'shared:N' with a number N such as 8192, got 'shared:0'"),
-        ({"sampling.negatives": "shared:8k"}, "'shared:N' with a number N such as 8192, got 'shared:8k'"),
+        (
+            {"sampling.negatives": "shared:0"},
+            "'shared:N' with a number N such as 8192, got 'shared:0'",
+        ),
+        (
+            {"sampling.negatives": "shared:8k"},
+            "'shared:N' with a number N such as 8192, got 'shared:8k'",
+        ),
         ({"data.repair": 1}, "`data.repair` should be a valid boolean, got 1"),
         ({"data.train_fraction": 1.5}, "`data.train_fraction` should be less than 1"),
         ({"evaluation.k": [5, 0]}, "`evaluation.k.1` should be greater than 0, got 0"),
         ({"evaluation.k": []}, "`evaluation.k`: Tuple should have at least 1 item"),
         ({"evaluation.k": "5,20"}, "`evaluation.k` should be a valid tuple, got '5,20'"),
-        ({"evaluation.protocol": "papr"}, "`evaluation.protocol` should be 'strict' or 'paper', got 'papr'"),
+        (
+            {"evaluation.protocol": "papr"},
+            "`evaluation.protocol` should be 'strict' or 'paper', got 'papr'",
+        ),
         ({"loss.temperature": "warm"}, "`loss.temperature` should be a valid number, got 'warm'"),
         ({"loss.temperature": -1}, "`temperature` must be positive, got -1"),
         ({"loss.form": "both"}, "`form` must be one of outside, inside"),
@@ -182,23 +226,33 @@ def test_mistakes_are_named(settings: dict[str, Any], message: str, has_base: bo
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss.name": "psl-rel"}, "unknown loss `psl-rel`; did you mean `psl-relu`? Available: adv-infonce, "),
+        (
+            {"loss.name": "psl-rel"},
+            "unknown loss `psl-rel`; did you mean `psl-relu`? Available: adv-infonce, ",
+        ),
         (
             {"backbone.name": "lightgnc"},
             "unknown backbone `lightgnc`; did you mean `lightgcn`? Available: lightgcn, mf",
         ),
         ({"data.split": "popularty"}, "unknown split `popularty`; did you mean `popularity`?"),
-        ({"loss.name": "psl", "loss.surrogate": "tan"}, "unknown surrogate `tan`; did you mean `tanh`?"),
+        (
+            {"loss.name": "psl", "loss.surrogate": "tan"},
+            "unknown surrogate `tan`; did you mean `tanh`?",
+        ),
     ],
 )
-def test_unknown_names_come_with_the_nearest_and_all_others(settings: dict[str, Any], message: str) -> None:
+def test_unknown_names_come_with_the_nearest_and_all_others(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UnknownNameError) as caught:
         RunConfig.from_settings(settings)
     assert message in str(caught.value)
 
 
 def test_a_whole_number_serves_where_a_number_is_asked_for() -> None:
-    config = RunConfig.from_settings({"training.learning_rate": 1, "loss.temperature": 1, "evaluation.k": 20})
+    config = RunConfig.from_settings(
+        {"training.learning_rate": 1, "loss.temperature": 1, "evaluation.k": 20}
+    )
     assert (config.training.learning_rate, config.evaluation.k) == (1.0, (20,))
 
 

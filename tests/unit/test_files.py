@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from pslrec.files import FileError, append_line, read_text, write_text
-from pslrec.files.places import is_temporary
-from pslrec.files.tensors import read_tensors, write_tensors
+from pslrec.files._places import is_temporary
+from pslrec.files._tensors import read_tensors, write_tensors
 
 
 def test_what_is_written_comes_back(tmp_path: Path) -> None:
@@ -49,11 +49,15 @@ def test_tensors_of_every_kind_and_shape_come_back_by_the_library_itself(tmp_pat
     assert read_tensors(tmp_path / "x.safetensors")[1] == {"progress": '{"epoch": 1}'}
 
 
-def test_writing_tensors_makes_no_other_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_tensors_makes_no_other_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[set[str]] = []
     sync = os.fsync
     monkeypatch.setattr(
-        os, "fsync", lambda handle: seen.append({path.name for path in tmp_path.iterdir()}) or sync(handle)
+        os,
+        "fsync",
+        lambda handle: seen.append({path.name for path in tmp_path.iterdir()}) or sync(handle),
     )
     write_tensors(tmp_path / "x", {"a": torch.zeros(3)}, {})
     (temporary,), after = seen
@@ -91,7 +95,9 @@ def test_a_failure_on_the_way_leaves_the_old_file_whole_and_nothing_beside_it(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_name_is_never_seen_with_half_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_is_never_seen_with_half_the_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     seen = []
     sync = os.fsync
@@ -118,11 +124,15 @@ def test_files_are_as_open_as_the_person_wants_them(tmp_path: Path, mask: int) -
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666 & ~mask
 
 
-@pytest.mark.parametrize("content", [b"", b"not a tensor file", b"\x08\x00\x00\x00\x00\x00\x00\x00{}"])
+@pytest.mark.parametrize(
+    "content", [b"", b"not a tensor file", b"\x08\x00\x00\x00\x00\x00\x00\x00{}"]
+)
 def test_files_that_are_no_tensors_are_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
-    with pytest.raises(FileError, match=r"x\.safetensors is not a file of tensors that can be read"):
+    with pytest.raises(
+        FileError, match=r"x\.safetensors is not a file of tensors that can be read"
+    ):
         read_tensors(path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pslrec.files import whole_directory, write_bytes, write_text
-from pslrec.files.places import is_temporary, temporary_name
+from pslrec.files._places import is_temporary, temporary_name
 
 # Writes a file of one letter, as long as the letter says, again and again.
 WRITER = """
@@ -86,7 +86,10 @@ def test_only_leftovers_are_removed(tmp_path: Path) -> None:
         (tmp_path / mine).write_text("mine")
     before = {path.name for path in tmp_path.iterdir()}
     write_bytes(tmp_path / "file", b"x")
-    assert {path.name for path in tmp_path.iterdir()} == before - {leftover.name, directory.name} | {"file"}
+    assert {path.name for path in tmp_path.iterdir()} == before - {
+        leftover.name,
+        directory.name,
+    } | {"file"}
 
 
 def test_what_another_is_writing_is_left_alone(tmp_path: Path) -> None:

@@ -49,11 +49,16 @@ def test_second_registration_of_a_name_raises(losses):
 def test_unknown_name_suggests_the_nearest_and_lists_all(losses):
     with pytest.raises(UnknownNameError) as caught:
         losses["BPRR"]
-    assert str(caught.value) == "unknown loss `BPRR`; did you mean `bpr`? Available: bpr, psl, psl-relu"
+    assert (
+        str(caught.value)
+        == "unknown loss `BPRR`; did you mean `bpr`? Available: bpr, psl, psl-relu"
+    )
 
 
 def test_unknown_name_without_a_near_one_lists_all(losses):
-    with pytest.raises(UnknownNameError, match=r"unknown loss `xyz`\. Available: bpr, psl, psl-relu"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown loss `xyz`\. Available: bpr, psl, psl-relu"
+    ):
         losses["xyz"]
 
 
@@ -66,7 +71,9 @@ def test_unknown_name_is_a_key_error_and_one_of_ours(losses):
 
 def test_missing_extra_says_what_to_install():
     error = MissingExtraError("faiss", "ann")
-    assert str(error) == "this needs `faiss`, which is not installed: run `pip install 'pslrec[ann]'`"
+    assert (
+        str(error) == "this needs `faiss`, which is not installed: run `pip install 'pslrec[ann]'`"
+    )
     assert isinstance(error, ImportError)
 
 
@@ -75,8 +82,12 @@ def test_every_module_of_a_package_is_imported(tmp_path, monkeypatch):
     package.mkdir()
     init = "from pslrec.registry import Registry, import_parts\nPARTS = Registry('part')\nimport_parts(__name__, __path__)\n"
     (package / "__init__.py").write_text(init)
-    (package / "first.py").write_text("from package_of_parts import PARTS\nPARTS.register('first')(1)\n")
-    (package / "second.py").write_text("from package_of_parts import PARTS\nPARTS.register('second')(2)\n")
+    (package / "first.py").write_text(
+        "from package_of_parts import PARTS\nPARTS.register('first')(1)\n"
+    )
+    (package / "second.py").write_text(
+        "from package_of_parts import PARTS\nPARTS.register('second')(2)\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     parts = importlib.import_module("package_of_parts").PARTS
     assert parts.names() == ["first", "second"]

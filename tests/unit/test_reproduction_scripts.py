@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from pslrec.data import Dataset, Interactions
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import split_by_name
-from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.experiment import run
-from pslrec.inference.fold_in import PLANS, StepPlan
+from pslrec.inference._fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGES = REPRODUCTIONS.parent / "docs"
@@ -41,10 +41,15 @@ def dataset(log: Interactions) -> Dataset:
     return split_by_name(log, "iid")
 
 
-def test_people_who_choose_are_others_than_those_who_judge(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
+def test_people_who_choose_are_others_than_those_who_judge(
+    scripts: dict[str, ModuleType], dataset: Dataset
+) -> None:
     fold_in = scripts["fold_in"]
     fold_in.AT_LEAST = 20
-    choosing, judging = fold_in.held_out_users(dataset, fold_in.CHOSEN_BY), fold_in.held_out_users(dataset)
+    choosing, judging = (
+        fold_in.held_out_users(dataset, fold_in.CHOSEN_BY),
+        fold_in.held_out_users(dataset),
+    )
     assert len(choosing) == len(judging) == 20
     assert not set(choosing) & set(judging)
 
@@ -63,18 +68,31 @@ def test_plans_are_tried_on_validation_items_alone(
 
     monkeypatch.setattr(fold_in, "run", watched)
     rows = list(fold_in.try_plans(dataset, "mf", "sl", epochs=2))
-    assert [(row["steps"], row["turn"], row["held_out"]) for row in rows] == [(1, 0.2, 20), (3, 0.2, 20)]
+    assert [(row["steps"], row["turn"], row["held_out"]) for row in rows] == [
+        (1, 0.2, 20),
+        (3, 0.2, 20),
+    ]
     assert all(0 < row["validation_ndcg20"] <= 1 for row in rows)
     assert len(given[0].test) == 0
     assert not set(given[0].train.users) & set(fold_in.held_out_users(dataset, fold_in.CHOSEN_BY))
 
 
-def test_the_plan_of_fewest_steps_close_to_the_best_is_chosen(scripts: dict[str, ModuleType]) -> None:
+def test_the_plan_of_fewest_steps_close_to_the_best_is_chosen(
+    scripts: dict[str, ModuleType],
+) -> None:
     values = {("mf", "sl", 5, 0.5): 0.0998, ("mf", "sl", 10, 0.5): 0.1, ("mf", "sl", 5, 0.1): 0.05}
-    values |= {("mf", "psl-relu", 5, 0.5): 0.2, ("mf", "psl-relu", 10, 0.5): 0.2, ("mf", "psl-relu", 5, 0.1): 0.1999}
+    values |= {
+        ("mf", "psl-relu", 5, 0.5): 0.2,
+        ("mf", "psl-relu", 10, 0.5): 0.2,
+        ("mf", "psl-relu", 5, 0.1): 0.1999,
+    }
     names = ("backbone", "loss", "steps", "turn")
     rows = [
-        {"similarity": "half-cosine", **dict(zip(names, cell, strict=True)), "validation_ndcg20": value}
+        {
+            "similarity": "half-cosine",
+            **dict(zip(names, cell, strict=True)),
+            "validation_ndcg20": value,
+        }
         for cell, value in values.items()
     ]
     assert scripts["fold_in"].chosen_plans(rows) == {"half-cosine": StepPlan(5, 0.5)}
@@ -86,7 +104,10 @@ def test_the_library_folds_in_by_the_plans_that_were_chosen(scripts: dict[str, M
     assert len(rows) % grid == 0
     assert scripts["fold_in"].chosen_plans(rows) == PLANS
     cosine, product = PLANS["half-cosine"], PLANS["inner-product"]
-    assert f"{cosine.n_steps} long steps for losses of cosines, {product.n_steps} short ones" in PAGE.read_text()
+    assert (
+        f"{cosine.n_steps} long steps for losses of cosines, {product.n_steps} short ones"
+        in PAGE.read_text()
+    )
 
 
 def test_three_procedures_are_evaluated_under_the_same_protocol(
@@ -152,28 +173,59 @@ def test_the_earlier_model_knows_nothing_of_validation(
     assert len(days.today.test) == 0
 
 
-def test_made_up_times_let_users_and_items_arrive(scripts: dict[str, ModuleType], log: Interactions) -> None:
+def test_made_up_times_let_users_and_items_arrive(
+    scripts: dict[str, ModuleType], log: Interactions
+) -> None:
     times = scripts["warm_start"].arrivals(log, seed=0)
     assert ((times >= 0) & (times <= 1)).all()
     late = times > np.quantile(times, 0.9)
-    assert set(log.users[late]) - set(log.users[~late]) or set(log.items[late]) - set(log.items[~late])
+    assert set(log.users[late]) - set(log.users[~late]) or set(log.items[late]) - set(
+        log.items[~late]
+    )
 
 
-def test_both_starts_are_trained_for_every_number_of_epochs(scripts: dict[str, ModuleType], log: Interactions) -> None:
+def test_both_starts_are_trained_for_every_number_of_epochs(
+    scripts: dict[str, ModuleType], log: Interactions
+) -> None:
     warm_start = scripts["warm_start"]
     warm_start.LENGTHS = (1, 2)
-    rows = list(warm_start.measure(log, "tastes", 1, **{"training.epochs": 2, "backbone.dimension": 8}))
-    cells = [(kind, start, n) for kind in ("preset", "random") for start in ("warm", "cold") for n in (1, 2)]
+    rows = list(
+        warm_start.measure(log, "tastes", 1, **{"training.epochs": 2, "backbone.dimension": 8})
+    )
+    cells = [
+        (kind, start, n)
+        for kind in ("preset", "random")
+        for start in ("warm", "cold")
+        for n in (1, 2)
+    ]
     assert [(row["kind"], row["start"], row["epochs"]) for row in rows] == cells
     assert all(row["times"] == "real" and 0 < row["validation_ndcg20"] < 1 for row in rows)
 
 
 def test_the_first_number_of_epochs_that_is_enough_is_named(scripts: dict[str, ModuleType]) -> None:
-    values = {("preset", "warm"): (0.199, 0.21), ("preset", "cold"): (0.19, 0.2), ("random", "warm"): (0.1, 0.15)}
+    values = {
+        ("preset", "warm"): (0.199, 0.21),
+        ("preset", "cold"): (0.19, 0.2),
+        ("random", "warm"): (0.1, 0.15),
+    }
     values["random", "cold"] = (0.1, 0.2)
-    facts = {"data": "d", "times": "real", "pairs": 9, "earlier_pairs": 8, "new_users": 1, "new_items": 0}
+    facts = {
+        "data": "d",
+        "times": "real",
+        "pairs": 9,
+        "earlier_pairs": 8,
+        "new_users": 1,
+        "new_items": 0,
+    }
     rows = [
-        {**facts, "seed": seed, "kind": kind, "start": start, "epochs": epochs, "validation_ndcg20": value}
+        {
+            **facts,
+            "seed": seed,
+            "kind": kind,
+            "start": start,
+            "epochs": epochs,
+            "validation_ndcg20": value,
+        }
         for seed in (1, 2)
         for (kind, start), found in values.items()
         for epochs, value in zip((1, 30), found, strict=True)
@@ -192,13 +244,22 @@ def test_the_first_number_of_epochs_that_is_enough_is_named(scripts: dict[str, M
         ("warm_start", "warm-start", "new-users.md"),
     ],
 )
-def test_the_page_shows_what_was_recorded(scripts: dict[str, ModuleType], name: str, path: str, page: str) -> None:
+def test_the_page_shows_what_was_recorded(
+    scripts: dict[str, ModuleType], name: str, path: str, page: str
+) -> None:
     shown = scripts[name].markdown(scripts["_records"].read(REPRODUCTIONS / path / "results.csv"))
-    assert f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->" in (PAGES / page).read_text()
+    assert (
+        f"<!-- {path} results -->\n{shown}\n<!-- end of {path} results -->"
+        in (PAGES / page).read_text()
+    )
 
 
-def test_few_steps_an_epoch_give_more_epochs(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
-    row = scripts["epochs"].measure(dataset, "fast", **{"sampling.batch_pairs": 16, "backbone.dimension": 4})
+def test_few_steps_an_epoch_give_more_epochs(
+    scripts: dict[str, ModuleType], dataset: Dataset
+) -> None:
+    row = scripts["epochs"].measure(
+        dataset, "fast", **{"sampling.batch_pairs": 16, "backbone.dimension": 4}
+    )
     assert row["epochs"] == max(10, -(-1600 // row["steps"])) > 10
     assert 0 < row["after_10"] < 1
     assert 0 < row["after_all"] < 1
@@ -230,24 +291,40 @@ def test_the_epoch_is_chosen_on_test_without_training_on_validation(
     assert len(trained.test) == len(dataset.test)
 
 
-def test_the_page_of_the_paper_shows_what_selection_explains(scripts: dict[str, ModuleType]) -> None:
+def test_the_page_of_the_paper_shows_what_selection_explains(
+    scripts: dict[str, ModuleType],
+) -> None:
     selection, records = scripts["selection"], scripts["_records"]
-    rows, chosen = records.read(REPRODUCTIONS / "selection" / "results.csv"), records.read(selection.RESULTS)
+    rows, chosen = (
+        records.read(REPRODUCTIONS / "selection" / "results.csv"),
+        records.read(selection.RESULTS),
+    )
     shown = selection.markdown(rows, chosen, selection.Grid(selection.PAPER))
     page = (selection.PAPER / "README.md").read_text()
     assert f"<!-- selection results -->\n{shown}\n<!-- end of selection results -->" in page
 
 
-def test_the_weight_of_the_contrast_is_what_varies(scripts: dict[str, ModuleType], dataset: Dataset) -> None:
-    quick = {"backbone.name": "xsimgcl", "loss.name": "bpr", "training.epochs": 2, "backbone.dimension": 4}
+def test_the_weight_of_the_contrast_is_what_varies(
+    scripts: dict[str, ModuleType], dataset: Dataset
+) -> None:
+    quick = {
+        "backbone.name": "xsimgcl",
+        "loss.name": "bpr",
+        "training.epochs": 2,
+        "backbone.dimension": 4,
+    }
     rows = [scripts["contrast"].measure(dataset, quick, weight) for weight in (0.05, 5.0)]
     assert [row["contrast_weight"] for row in rows] == [0.05, 5.0]
     assert rows[0]["validation_ndcg20"] != rows[1]["validation_ndcg20"]
 
 
-def test_the_page_of_the_paper_shows_what_the_contrast_explains(scripts: dict[str, ModuleType]) -> None:
+def test_the_page_of_the_paper_shows_what_the_contrast_explains(
+    scripts: dict[str, ModuleType],
+) -> None:
     contrast, records = scripts["contrast"], scripts["_records"]
     (cell,) = contrast.Grid(contrast.PAPER).cells("iid", contrast.CELL)
-    shown = contrast.markdown(records.read(REPRODUCTIONS / "contrast" / "results.csv"), cell.published)
+    shown = contrast.markdown(
+        records.read(REPRODUCTIONS / "contrast" / "results.csv"), cell.published
+    )
     page = (contrast.PAPER / "README.md").read_text()
     assert f"<!-- contrast results -->\n{shown}\n<!-- end of contrast results -->" in page

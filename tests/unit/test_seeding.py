@@ -29,11 +29,16 @@ def test_derived_seed_fits_into_63_bits(seed):
 
 
 def test_generator_repeats_its_stream():
-    assert np.array_equal(generator(7, "x").integers(1000, size=50), generator(7, "x").integers(1000, size=50))
+    assert np.array_equal(
+        generator(7, "x").integers(1000, size=50), generator(7, "x").integers(1000, size=50)
+    )
 
 
 def test_generators_of_different_purposes_are_not_correlated():
-    one, other = generator(7, "x").standard_normal(20_000), generator(7, "y").standard_normal(20_000)
+    one, other = (
+        generator(7, "x").standard_normal(20_000),
+        generator(7, "y").standard_normal(20_000),
+    )
     # Six standard deviations of a sample correlation.
     assert abs(np.corrcoef(one, other)[0, 1]) < 6 / np.sqrt(20_000)
 

@@ -1,8 +1,13 @@
 """Run directories: what a run leaves behind, and how it is read again."""
 
-from pslrec.artifacts.records import ArtifactError, check_format, read_log, read_metrics
-from pslrec.artifacts.run_directory import DirectoryInUseError, RunDirectory, RunStage, model_tensors
-from pslrec.files.tensors import read_tensors
+from pslrec.artifacts._records import ArtifactError, check_format, read_log, read_metrics
+from pslrec.artifacts._run_directory import (
+    DirectoryInUseError,
+    RunDirectory,
+    RunStage,
+    model_tensors,
+)
+from pslrec.files import read_tensors
 
 __all__ = [
     "ArtifactError",

@@ -1,7 +1,8 @@
 """From row numbers to user and item representations, one backbone per file; `BACKBONES` knows them by name."""
 
-from pslrec.backbones.base import BACKBONES, Backbone, NewUsers, Representations, register_backbone
-from pslrec.backbones.initialization import initial_tables
+from pslrec.backbones._base import BACKBONES, Backbone, NewUsers, Representations, register_backbone
+from pslrec.backbones._initialization import initial_tables
+from pslrec.backbones._tables import check_tables
 from pslrec.backbones.lightgcn import LightGCN
 from pslrec.backbones.mf import MatrixFactorization
 from pslrec.backbones.xsimgcl import XSimGCL
@@ -18,6 +19,7 @@ __all__ = [
     "NewUsers",
     "Representations",
     "XSimGCL",
+    "check_tables",
     "initial_tables",
     "register_backbone",
 ]

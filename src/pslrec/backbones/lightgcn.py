@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pslrec.backbones.base import (
+from pslrec.backbones._base import (
     MOST_LAYERS,
     Backbone,
     NewUsers,
@@ -14,8 +14,8 @@ from pslrec.backbones.base import (
     register_backbone,
     whole_number,
 )
-from pslrec.backbones.graph import Graph
-from pslrec.data.interactions import Interactions
+from pslrec.backbones._graph import Graph
+from pslrec.data import Interactions
 
 
 @register_backbone("lightgcn")

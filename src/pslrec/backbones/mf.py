@@ -2,7 +2,7 @@
 
 import torch
 
-from pslrec.backbones.base import Backbone, Representations, register_backbone
+from pslrec.backbones._base import Backbone, Representations, register_backbone
 
 
 @register_backbone("mf")
@@ -11,7 +11,7 @@ class MatrixFactorization(Backbone):
 
     The fastest backbone, as a step touches the rows of its batch only. Arguments as in `Backbone`.
 
-    >>> from pslrec.data.interactions import Interactions
+    >>> from pslrec.data._interactions import Interactions
     >>> backbone = MatrixFactorization(Interactions.from_ids(["ann", "bob"], ["tea", "milk"]), dimension=8)
     >>> backbone().users is backbone.user_table
     True

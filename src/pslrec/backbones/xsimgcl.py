@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.backbones.base import (
+from pslrec.backbones._base import (
     MOST_LAYERS,
     Backbone,
     NewUsers,
@@ -16,9 +16,9 @@ from pslrec.backbones.base import (
     register_backbone,
     whole_number,
 )
-from pslrec.backbones.graph import Graph
-from pslrec.data.interactions import Interactions
-from pslrec.kernels.row_noise import add_row_noise
+from pslrec.backbones._graph import Graph
+from pslrec.data import Interactions
+from pslrec.kernels import add_row_noise
 
 
 @register_backbone("xsimgcl")
@@ -65,8 +65,12 @@ class XSimGCL(Backbone):
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
         self.layers = whole_number("layers", layers, at_least=1, limit=MOST_LAYERS)
         self.noise = finite_number("noise", noise)
-        self.contrast_layer = whole_number("contrast_layer", contrast_layer, at_least=1, at_most=layers)
-        self.contrast_temperature = finite_number("contrast_temperature", contrast_temperature, above=0)
+        self.contrast_layer = whole_number(
+            "contrast_layer", contrast_layer, at_least=1, at_most=layers
+        )
+        self.contrast_temperature = finite_number(
+            "contrast_temperature", contrast_temperature, above=0
+        )
         self.contrast_weight = finite_number("contrast_weight", contrast_weight)
         self.unique_contrast = unique_contrast
         self.graph = Graph(train)
@@ -80,7 +84,10 @@ class XSimGCL(Backbone):
         for _ in range(self.layers):
             users, items = self.graph.propagate(users, items)
             if generator is not None:
-                users, items = perturbed(users, self.noise, generator), perturbed(items, self.noise, generator)
+                users, items = (
+                    perturbed(users, self.noise, generator),
+                    perturbed(items, self.noise, generator),
+                )
             layers.append((users, items))
         mean_users, mean_items = (_mean(tables) for tables in zip(*layers, strict=True))
         contrast_users, contrast_items = layers[self.contrast_layer - 1]
@@ -91,7 +98,9 @@ class XSimGCL(Backbone):
         messages = self.graph.messages(self.user_table, self.item_table, layers=self.layers)
         return NewUsers(messages / self.layers, share=0.0)
 
-    def auxiliary_loss(self, representations: Representations, users: Tensor, items: Tensor) -> Tensor | None:
+    def auxiliary_loss(
+        self, representations: Representations, users: Tensor, items: Tensor
+    ) -> Tensor | None:
         """`contrast_weight` times the InfoNCE of the users plus that of the items."""
         if representations.contrast_users is None or representations.contrast_items is None:
             raise ValueError(
@@ -104,7 +113,8 @@ class XSimGCL(Backbone):
             (representations.items, representations.contrast_items, items),
         )
         user_term, item_term = (
-            info_nce(first[rows], second[rows], temperature=self.contrast_temperature) for first, second, rows in sides
+            info_nce(first[rows], second[rows], temperature=self.contrast_temperature)
+            for first, second, rows in sides
         )
         return self.contrast_weight * (user_term + item_term)
 
@@ -142,5 +152,7 @@ def info_nce(first: Tensor, second: Tensor, *, temperature: float) -> Tensor:
     >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + 1/e)
     tensor(0.3133)
     """
-    logits = functional.normalize(first, dim=1) @ functional.normalize(second, dim=1).T / temperature
+    logits = (
+        functional.normalize(first, dim=1) @ functional.normalize(second, dim=1).T / temperature
+    )
     return functional.cross_entropy(logits, torch.arange(len(first), device=first.device))

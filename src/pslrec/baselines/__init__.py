@@ -1,6 +1,6 @@
 """Scorers that no loss trains, for honest comparison, one file each; `BASELINES` knows them by name."""
 
-from pslrec.baselines.base import BASELINES, Baseline
+from pslrec.baselines._base import BASELINES, Baseline
 from pslrec.baselines.ease import EASE
 from pslrec.baselines.ials import ImplicitALS
 from pslrec.baselines.item_knn import ItemKNN

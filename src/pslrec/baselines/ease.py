@@ -8,8 +8,8 @@ import torch
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
-from pslrec.data.interactions import Interactions
+from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.data import Interactions
 
 _ROWS = 1024
 
@@ -28,7 +28,9 @@ class EASE(Baseline):
     Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019.
     """
 
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"regularization": (10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "regularization": (10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+    }
 
     def __init__(self, *, regularization: float = 200.0, memory_budget: int = 8 * 2**30) -> None:
         if regularization <= 0:
@@ -73,9 +75,13 @@ class EASE(Baseline):
         gram[np.diag_indices_from(gram)] += self.regularization
         # LAPACK counts columns first, so its lower triangle of the transpose is our upper one; in place throughout.
         factor, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
-        inverse, failed = (factor, failed) if failed else lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse, failed = (
+            (factor, failed) if failed else lapack.dpotri(factor, lower=1, overwrite_c=1)
+        )
         if failed:
-            raise ValueError(f"`regularization` of {self.regularization} is too small to invert the item matrix")
+            raise ValueError(
+                f"`regularization` of {self.regularization} is too small to invert the item matrix"
+            )
         upper: np.ndarray = inverse.T
         return upper
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
-from pslrec.data.interactions import Interactions
+from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.data import Interactions
 from pslrec.seeding import generator
 
 # Rows are solved together up to this many bytes of gathered vectors and systems: large enough to keep LAPACK busy.
@@ -56,11 +56,16 @@ class ImplicitALS(Baseline):
         epochs: int = 10,
         seed: int = 2024,
     ) -> None:
-        for name, value in (("unobserved_weight", unobserved_weight), ("regularization", regularization)):
+        for name, value in (
+            ("unobserved_weight", unobserved_weight),
+            ("regularization", regularization),
+        ):
             if value <= 0:
                 raise ValueError(f"`{name}` must be positive, got {value}")
         if dimension < 1 or epochs < 1:
-            raise ValueError(f"`dimension` and `epochs` must be at least 1, got {dimension} and {epochs}")
+            raise ValueError(
+                f"`dimension` and `epochs` must be at least 1, got {dimension} and {epochs}"
+            )
         self.dimension = dimension
         self.unobserved_weight = unobserved_weight
         self.regularization = regularization
@@ -71,16 +76,22 @@ class ImplicitALS(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         by_user = binary_matrix(interactions)
         by_item = by_user.T.tocsr()
-        noise = generator(self.seed, "ials").standard_normal((interactions.n_items, self.dimension), dtype=np.float32)
+        noise = generator(self.seed, "ials").standard_normal(
+            (interactions.n_items, self.dimension), dtype=np.float32
+        )
         # Scores start near 0, the target of most pairs.
-        self.item_vectors = torch.from_numpy(0.1 / np.sqrt(self.dimension) * noise).to(torch.float32)
+        self.item_vectors = torch.from_numpy(0.1 / np.sqrt(self.dimension) * noise).to(
+            torch.float32
+        )
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
         for _ in range(self.epochs):
             self.user_vectors = self._solve(user_batches, by_user.shape[0], self.item_vectors)
             self.item_vectors = self._solve(item_batches, by_item.shape[0], self.user_vectors)
 
-    def _batches(self, matrix: csr_matrix) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    def _batches(
+        self, matrix: csr_matrix
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Rows of similar length, with their columns padded to one width by `n_columns`, and their lengths."""
         lengths = np.diff(matrix.indptr)
         order = np.argsort(lengths, kind="stable")
@@ -98,7 +109,10 @@ class ImplicitALS(Baseline):
             start = stop
 
     def _solve(
-        self, batches: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], n_rows: int, fixed: torch.Tensor
+        self,
+        batches: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]],
+        n_rows: int,
+        fixed: torch.Tensor,
     ) -> torch.Tensor:
         """The vectors of one side that are best for the fixed vectors of the other."""
         gram = self.unobserved_weight * (fixed.T @ fixed)
@@ -108,11 +122,16 @@ class ImplicitALS(Baseline):
             taken = padded[columns]
             systems = torch.baddbmm(gram, taken.mT, taken)
             effect = (lengths + self.unobserved_weight * len(fixed)).to(torch.float32)
-            systems.diagonal(dim1=1, dim2=2).add_((self.regularization * effect**self.exponent)[:, None])
+            systems.diagonal(dim1=1, dim2=2).add_(
+                (self.regularization * effect**self.exponent)[:, None]
+            )
             factor = torch.linalg.cholesky(systems)
             solved[rows] = torch.cholesky_solve(taken.sum(dim=1)[:, :, None], factor)[:, :, 0]
         return solved
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Inner products of the users' vectors with those of all items."""
-        return self.user_vectors[torch.from_numpy(np.asarray(users, dtype=np.int64))] @ self.item_vectors.T
+        return (
+            self.user_vectors[torch.from_numpy(np.asarray(users, dtype=np.int64))]
+            @ self.item_vectors.T
+        )

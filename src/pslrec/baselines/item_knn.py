@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
-from pslrec.data.interactions import Interactions
-from pslrec.kernels.top_k import top_k
+from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.data import Interactions
+from pslrec.kernels import top_k
 
 # Similarities are made dense for this many bytes of items at a time, then cut down to the neighbours.
 _BLOCK_BYTES = 64 * 2**20

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from pslrec.baselines.base import BASELINES, Baseline, binary_matrix
-from pslrec.data.interactions import Interactions
+from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.data import Interactions
 
 
 @BASELINES.register("popularity")

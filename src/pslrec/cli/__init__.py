@@ -1,5 +1,5 @@
 """The command line: one file per verb, each a thin caller of the library. Only this package prints."""
 
-from pslrec.cli.main import main
+from pslrec.cli._main import main
 
 __all__ = ["main"]

@@ -8,25 +8,37 @@ from rich.console import Console
 
 from pslrec.cli.data_fetch import fetch_command
 
-data_app = typer.Typer(name="data", help="Look at, prepare, split and fetch data sets.", no_args_is_help=True)
+data_app = typer.Typer(
+    name="data", help="Look at, prepare, split and fetch data sets.", no_args_is_help=True
+)
 data_app.command("fetch")(fetch_command)
 
 DATA_HELP = "A file, a directory or zip with train and test, or a name: debian, synthetic, or one that `pslrec data fetch` lists."
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 ReadingPanel = "Reading"
-UserColumn = Annotated[str | None, typer.Option(help="Column of the users.", rich_help_panel=ReadingPanel)]
-ItemColumn = Annotated[str | None, typer.Option(help="Column of the items.", rich_help_panel=ReadingPanel)]
+UserColumn = Annotated[
+    str | None, typer.Option(help="Column of the users.", rich_help_panel=ReadingPanel)
+]
+ItemColumn = Annotated[
+    str | None, typer.Option(help="Column of the items.", rich_help_panel=ReadingPanel)
+]
 RatingColumn = Annotated[
-    str | None, typer.Option(help='Column of the ratings; "" to do without.', rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(help='Column of the ratings; "" to do without.', rich_help_panel=ReadingPanel),
 ]
 TimestampColumn = Annotated[
-    str | None, typer.Option(help='Column of the times; "" to do without.', rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(help='Column of the times; "" to do without.', rich_help_panel=ReadingPanel),
 ]
 WeightColumn = Annotated[
-    str | None, typer.Option(help='Column of the weights; "" to do without.', rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(help='Column of the weights; "" to do without.', rich_help_panel=ReadingPanel),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="Between the fields of a text file; \\t is a tab.", rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(
+        help="Between the fields of a text file; \\t is a tab.", rich_help_panel=ReadingPanel
+    ),
 ]
 Header = Annotated[
     bool | None,
@@ -70,12 +82,17 @@ def describe_command(
     repair: Repair = False,
 ) -> None:
     """Count users, items and interactions; show history lengths and the popularity tail."""
-    from pslrec.cli.describing import as_record, show
+    from pslrec.cli._describing import as_record, show
     from pslrec.data import Columns, load
 
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
     loaded = load(
-        data, columns=columns, format=file_format, separator=_escaped(separator), header=header, repair=repair
+        data,
+        columns=columns,
+        format=file_format,
+        separator=_escaped(separator),
+        header=header,
+        repair=repair,
     )
     if as_json:
         typer.echo(as_record(loaded))
@@ -86,14 +103,21 @@ def describe_command(
 @data_app.command("prepare")
 def prepare_command(
     data: DataArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .tsv or .parquet.")],
-    minimum_rating: Annotated[float, typer.Option(help="Remove interactions rated lower, if there are ratings.")] = 3.0,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write: .csv, .tsv or .parquet.")
+    ],
+    minimum_rating: Annotated[
+        float, typer.Option(help="Remove interactions rated lower, if there are ratings.")
+    ] = 3.0,
     k_core: Annotated[
-        int, typer.Option(min=0, help="Interactions that every user and item must have; 0 keeps all.")
+        int,
+        typer.Option(min=0, help="Interactions that every user and item must have; 0 keeps all."),
     ] = 10,
     weights: Annotated[
         Literal["none", "count", "rating"],
-        typer.Option(help="Keep how often a pair occurs, or the sum of its ratings, as its weight."),
+        typer.Option(
+            help="Keep how often a pair occurs, or the sum of its ratings, as its weight."
+        ),
     ] = "none",
     user_column: UserColumn = None,
     item_column: ItemColumn = None,
@@ -105,13 +129,21 @@ def prepare_command(
     file_format: FileFormat = None,
 ) -> None:
     """Remove low ratings, repeated pairs, and everybody outside the k-core."""
-    from pslrec.cli.describing import show
-    from pslrec.data import Columns, Preparation, load_interactions, prepare
-    from pslrec.data.writing import check_new_file, write_interactions
+    from pslrec.cli._describing import show
+    from pslrec.data import (
+        Columns,
+        Preparation,
+        check_new_file,
+        load_interactions,
+        prepare,
+        write_interactions,
+    )
 
     check_new_file(out)
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
-    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator), header=header)
+    log = load_interactions(
+        data, columns=columns, format=file_format, separator=_escaped(separator), header=header
+    )
     prepared = prepare(log, Preparation(minimum_rating, k_core, weights))
     write_interactions(prepared, out)
     show(prepared, Console(), title=str(out))
@@ -121,17 +153,28 @@ def prepare_command(
 @data_app.command("split")
 def split_command(
     data: DataArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory to make, with train.tsv, test.tsv and the ids.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Directory to make, with train.tsv, test.tsv and the ids."
+        ),
+    ],
     method: Annotated[
-        str, typer.Option(help="iid, popularity (shifted), temporal, temporal-per-user, leave-one-out.")
+        str,
+        typer.Option(help="iid, popularity (shifted), temporal, temporal-per-user, leave-one-out."),
     ] = "iid",
-    train_fraction: Annotated[float | None, typer.Option(help="Share of the training part; 0.8 if not given.")] = None,
+    train_fraction: Annotated[
+        float | None, typer.Option(help="Share of the training part; 0.8 if not given.")
+    ] = None,
     validation: Annotated[
         Literal["none", "paper", "fraction"],
         typer.Option(help="How to carve out validation interactions as well."),
     ] = "none",
     seed: Annotated[
-        int, typer.Option(help="The same data and seed give the same parts; 0 gives the published ones.")
+        int,
+        typer.Option(
+            help="The same data and seed give the same parts; 0 gives the published ones."
+        ),
     ] = 0,
     user_column: UserColumn = None,
     item_column: ItemColumn = None,
@@ -143,14 +186,17 @@ def split_command(
     file_format: FileFormat = None,
 ) -> None:
     """Divide interactions into a training and a test part, and perhaps a validation part."""
-    from pslrec.data import Columns, load_interactions
+    from pslrec.data import Columns, check_new_directory, load_interactions, write_dataset
     from pslrec.data.splits import split_by_name
-    from pslrec.data.writing import check_new_directory, write_dataset
 
     check_new_directory(out)
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
-    log = load_interactions(data, columns=columns, format=file_format, separator=_escaped(separator), header=header)
-    dataset = split_by_name(log, method, train_fraction=train_fraction, validation=validation, seed=seed)
+    log = load_interactions(
+        data, columns=columns, format=file_format, separator=_escaped(separator), header=header
+    )
+    dataset = split_by_name(
+        log, method, train_fraction=train_fraction, validation=validation, seed=seed
+    )
     write_dataset(dataset, out)
     shown = ", ".join(f"{len(part):,} {name}" for name, part in dataset.parts().items())
     typer.echo(f"wrote {shown} interactions to {out}")

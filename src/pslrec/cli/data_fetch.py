@@ -7,15 +7,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pslrec.cli.ending import INTERRUPTED
-from pslrec.cli.telling import tell
+from pslrec.cli._ending import INTERRUPTED
+from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.data.sources import Source
 
 
 def fetch_command(
-    name: Annotated[str | None, typer.Argument(help="Which data set; without a name all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Which data set; without a name all are listed.")
+    ] = None,
     directory: Annotated[
         Path | None, typer.Option("--directory", "-d", help="Where to put it; by default a cache.")
     ] = None,
@@ -50,7 +52,14 @@ def preparation(source: "Source") -> str:
 
 
 def _fetch_with_progress(source: "Source", directory: Path | None, console: Console) -> Path:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     from pslrec.data.sources import fetch
 

@@ -25,11 +25,15 @@ SETTINGS = {
 
 def demo_command() -> None:
     """Describe the embedded Debian packages, train SL and PSL on them, compare, and recommend."""
-    from pslrec.cli.describing import show
+    from pslrec.cli._describing import show
     from pslrec.data import load_interactions
 
     console = Console()
-    show(load_interactions("debian"), console, title="Debian packages, and the packages they depend on or recommend")
+    show(
+        load_interactions("debian"),
+        console,
+        title="Debian packages, and the packages they depend on or recommend",
+    )
     console.print()
     runs = {loss: _train(loss, console) for loss in ("sl", "psl-relu")}
     dataset = runs["psl-relu"].dataset
@@ -40,13 +44,18 @@ def demo_command() -> None:
 
 
 def _train(loss: str, console: Console) -> "RunResult":
-    from pslrec.cli.progress import TrainingProgress
+    from pslrec.cli._progress import TrainingProgress
     from pslrec.config import RunConfig
     from pslrec.experiment import run
 
-    console.print(f"training matrix factorisation with {loss}, exactly, over the whole catalogue", highlight=False)
+    console.print(
+        f"training matrix factorisation with {loss}, exactly, over the whole catalogue",
+        highlight=False,
+    )
     with TrainingProgress(Console(stderr=True)) as progress:
-        return run(RunConfig.from_settings({**SETTINGS, "loss.name": loss}), listeners=[progress.listen])
+        return run(
+            RunConfig.from_settings({**SETTINGS, "loss.name": loss}), listeners=[progress.listen]
+        )
 
 
 def _judge(name: str, dataset: "Dataset") -> "EvaluationResult":
@@ -57,7 +66,11 @@ def _judge(name: str, dataset: "Dataset") -> "EvaluationResult":
 
 
 def _comparison(results: "dict[str, EvaluationResult]") -> Table:
-    table = Table(title="\nThe whole catalogue ranked for every package, test part", title_justify="left", box=None)
+    table = Table(
+        title="\nThe whole catalogue ranked for every package, test part",
+        title_justify="left",
+        box=None,
+    )
     table.title_style, table.pad_edge = "bold", False
     table.add_column("recommender", no_wrap=True)
     for heading in ("Recall@20", "NDCG@20"):
@@ -68,10 +81,14 @@ def _comparison(results: "dict[str, EvaluationResult]") -> Table:
 
 
 def _recommendations(scorer: "Scorer", dataset: "Dataset") -> Table:
-    table = Table(title="\nWhat PSL would add to a package's dependencies", title_justify="left", box=None)
+    table = Table(
+        title="\nWhat PSL would add to a package's dependencies", title_justify="left", box=None
+    )
     table.title_style, table.pad_edge = "bold", False
     table.add_column("package", no_wrap=True)
-    table.add_column(f"top {N_SHOWN} of those it was not trained on; [bold]bold[/] ones are in the test part")
+    table.add_column(
+        f"top {N_SHOWN} of those it was not trained on; [bold]bold[/] ones are in the test part"
+    )
     users = dataset.user_vocabulary.rows(SHOWN_PACKAGES)
     for package, user, scores in zip(SHOWN_PACKAGES, users, scorer.score(users), strict=True):
         seen = dataset.train.items[dataset.train.users == user]
@@ -79,5 +96,8 @@ def _recommendations(scorer: "Scorer", dataset: "Dataset") -> Table:
         scores[seen.tolist()] = -float("inf")
         best = scores.topk(N_SHOWN).indices.tolist()
         names = zip(best, dataset.item_vocabulary.ids(best), strict=True)
-        table.add_row(package, ", ".join(f"[bold]{name}[/]" if item in wanted else name for item, name in names))
+        table.add_row(
+            package,
+            ", ".join(f"[bold]{name}[/]" if item in wanted else name for item, name in names),
+        )
     return table

@@ -17,8 +17,8 @@ def doctor_command() -> None:
     import torch
 
     from pslrec import __version__
-    from pslrec.data.download import cache_directory
-    from pslrec.kernels.native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
+    from pslrec.data import cache_directory
+    from pslrec.kernels import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -57,4 +57,6 @@ def _devices(has_cuda: bool) -> str:
 def _extras() -> str:
     from importlib.util import find_spec
 
-    return ", ".join(f"{extra}: {'yes' if find_spec(module) else 'no'}" for extra, module in EXTRAS.items())
+    return ", ".join(
+        f"{extra}: {'yes' if find_spec(module) else 'no'}" for extra, module in EXTRAS.items()
+    )

@@ -6,19 +6,23 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from pslrec.cli.options import FinishedRun, Threads, use_threads
+from pslrec.cli._options import FinishedRun, Threads, use_threads
 
 
 def evaluate_command(
     run: FinishedRun,
     k: Annotated[str, typer.Option(help="List lengths, separated by commas.")] = "5,20,50",
-    protocol: Annotated[Literal["strict", "paper"] | None, typer.Option(help="That of the run if not given.")] = None,
-    metrics: Annotated[str | None, typer.Option(help="Names separated by commas; most if not given.")] = None,
+    protocol: Annotated[
+        Literal["strict", "paper"] | None, typer.Option(help="That of the run if not given.")
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Names separated by commas; most if not given.")
+    ] = None,
     threads: Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Rank the whole catalogue for every test user and print the metrics."""
-    from pslrec.cli.results import show_metrics
+    from pslrec.cli._results import show_metrics
     from pslrec.errors import ConfigError
     from pslrec.experiment import evaluate_run
 

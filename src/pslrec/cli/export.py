@@ -7,19 +7,28 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from pslrec.cli.options import FinishedRun
-from pslrec.cli.telling import tell
+from pslrec.cli._options import FinishedRun
+from pslrec.cli._telling import tell
 
 
 def export_command(
     run: FinishedRun,
     to: Annotated[str, typer.Option(help="safetensors, npz, parquet, onnx or faiss.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Directory; RUN-FORMAT if not given.")] = None,
-    index: Annotated[Literal["flat", "ivf", "hnsw"], typer.Option(help="Kind of the faiss index.")] = "flat",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Directory; RUN-FORMAT if not given.")
+    ] = None,
+    index: Annotated[
+        Literal["flat", "ivf", "hnsw"], typer.Option(help="Kind of the faiss index.")
+    ] = "flat",
     k: Annotated[
-        int, typer.Option("-k", "--k", min=1, help="Length of ONNX lists, and of those an index is judged by.")
+        int,
+        typer.Option(
+            "-k", "--k", min=1, help="Length of ONNX lists, and of those an index is judged by."
+        ),
     ] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was written as JSON.")
+    ] = False,
 ) -> None:
     """Write the vectors of users and items, an ONNX graph, or an index with its measured recall."""
     from pslrec.inference import TrainedModel

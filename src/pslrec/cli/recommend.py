@@ -10,9 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli.identifiers import ids_in, typed
-from pslrec.cli.options import FinishedRun
-from pslrec.cli.telling import can_redraw
+from pslrec.cli._identifiers import ids_in, typed
+from pslrec.cli._options import FinishedRun
+from pslrec.cli._telling import can_redraw
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,15 +28,26 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 def recommend_command(
     run: FinishedRun,
     user: Annotated[list[str] | None, typer.Option(help="Id of a user; repeatable.")] = None,
-    users: Annotated[Path | None, typer.Option(help="A file of ids: a line each, or a column `user`.")] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="All users of the training data.")] = False,
+    users: Annotated[
+        Path | None, typer.Option(help="A file of ids: a line each, or a column `user`.")
+    ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="All users of the training data.")
+    ] = False,
     history: Annotated[
-        list[str] | None, typer.Option(help="Id of an item that somebody new has; repeatable.", metavar="ITEM")
+        list[str] | None,
+        typer.Option(help="Id of an item that somebody new has; repeatable.", metavar="ITEM"),
     ] = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Length of the lists.")] = 20,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A .parquet, .csv or .jsonl file.")] = None,
-    include_seen: Annotated[bool, typer.Option("--include-seen", help="Keep what a user has already.")] = False,
-    skip_unknown: Annotated[bool, typer.Option("--skip-unknown", help="Leave out ids that are not known.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A .parquet, .csv or .jsonl file.")
+    ] = None,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Keep what a user has already.")
+    ] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Leave out ids that are not known.")
+    ] = False,
     memory: Annotated[int, typer.Option(min=16, help="Megabytes for scores.")] = 256,
 ) -> None:
     """Recommend items: to some users or all, or to somebody new by what they have."""
@@ -60,32 +71,55 @@ def recommend_command(
     _write(frames, total, out)
 
 
-def _rows(model: "TrainedModel", user: list[str] | None, file: Path | None, *, skip_unknown: bool) -> "torch.Tensor":
+def _rows(
+    model: "TrainedModel", user: list[str] | None, file: Path | None, *, skip_unknown: bool
+) -> "torch.Tensor":
     import torch
 
-    from pslrec.recommender.frames import rows_of
+    from pslrec.recommender import rows_of
 
     if user is None and file is None:
         return torch.arange(model.n_users)
-    wanted = [typed(each, model.users) for each in user or []] if file is None else ids_in(file, model.users)
-    known = [each for each in wanted if model.users.find(each) is not None] if skip_unknown else wanted
+    wanted = (
+        [typed(each, model.users) for each in user or []]
+        if file is None
+        else ids_in(file, model.users)
+    )
+    known = (
+        [each for each in wanted if model.users.find(each) is not None] if skip_unknown else wanted
+    )
     if len(known) < len(wanted):
-        typer.echo(f"{len(wanted) - len(known):,} of {len(wanted):,} ids are not known and left out", err=True)
-    return rows_of(known, model.users, "; recommend to somebody new with --history, or leave out with --skip-unknown")
+        typer.echo(
+            f"{len(wanted) - len(known):,} of {len(wanted):,} ids are not known and left out",
+            err=True,
+        )
+    return rows_of(
+        known,
+        model.users,
+        "; recommend to somebody new with --history, or leave out with --skip-unknown",
+    )
 
 
-def _for_history(model: "TrainedModel", history: list[str], k: int, include_seen: bool) -> Iterator["pl.DataFrame"]:
+def _for_history(
+    model: "TrainedModel", history: list[str], k: int, include_seen: bool
+) -> Iterator["pl.DataFrame"]:
     import polars as pl
 
-    from pslrec.recommender.frames import ranked_frame, rows_of
+    from pslrec.recommender import ranked_frame, rows_of
 
-    rows = rows_of([typed(each, model.items) for each in history], model.items, "; it was not there in training")
+    rows = rows_of(
+        [typed(each, model.items) for each in history],
+        model.items,
+        "; it was not there in training",
+    )
     top = model.recommend_for([rows], k, exclude_seen=not include_seen)
     yield ranked_frame(pl.Series("user", ["new"]), top, model.items)
 
 
-def _blocks(model: "TrainedModel", rows: "torch.Tensor", k: int, *, include_seen: bool) -> Iterator["pl.DataFrame"]:
-    from pslrec.recommender.frames import ranked_frame
+def _blocks(
+    model: "TrainedModel", rows: "torch.Tensor", k: int, *, include_seen: bool
+) -> Iterator["pl.DataFrame"]:
+    from pslrec.recommender import ranked_frame
 
     names = model.users.series
     # Lists of ids take memory, too: long ones go in smaller blocks.
@@ -97,7 +131,12 @@ def _blocks(model: "TrainedModel", rows: "torch.Tensor", k: int, *, include_seen
 
 def _show(frames: Iterator["pl.DataFrame"], total: int) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading, justify in (("user", "left"), ("rank", "right"), ("item", "left"), ("score", "right")):
+    for heading, justify in (
+        ("user", "left"),
+        ("rank", "right"),
+        ("item", "left"),
+        ("score", "right"),
+    ):
         table.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     shown: list[Any] = []
     for frame in frames:
@@ -106,12 +145,16 @@ def _show(frames: Iterator["pl.DataFrame"], total: int) -> None:
                 if len(shown) == SHOWN_USERS:
                     break
                 shown.append(user)
-            table.add_row(Text(str(user) if rank == 1 else ""), str(rank), Text(str(item)), f"{score:.4f}")
+            table.add_row(
+                Text(str(user) if rank == 1 else ""), str(rank), Text(str(item)), f"{score:.4f}"
+            )
         if len(shown) == SHOWN_USERS:
             break
     Console().print(table)
     if total > SHOWN_USERS:
-        typer.echo(f"the first {SHOWN_USERS} of {total:,} users; write all of them with --out", err=True)
+        typer.echo(
+            f"the first {SHOWN_USERS} of {total:,} users; write all of them with --out", err=True
+        )
 
 
 def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:

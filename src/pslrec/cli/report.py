@@ -5,19 +5,20 @@ from typing import Annotated
 
 import typer
 
-from pslrec.cli.options import Threads, use_threads
+from pslrec.cli._options import Threads, use_threads
 
 
 def report_command(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Directories of runs, or one directory with the CSV files of a reproduction."
+            metavar="RUN...",
+            help="Directories of runs, or one directory with the CSV files of a reproduction.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write; an older one is replaced.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write; an older one is replaced.")
+    ] = Path("report.html"),
     threads: Threads = None,
 ) -> None:
     """Write a report that opens in any browser, without a network: tables, curves, scores, settings.
@@ -40,15 +41,21 @@ def _results_directory(paths: list[Path]) -> Path | None:
     for path in paths:
         local_path(path, error=ConfigError)
         if not path.is_dir():
-            raise ConfigError(f"there is no directory {path}; RUN is a directory that `pslrec train --out` has made")
+            raise ConfigError(
+                f"there is no directory {path}; RUN is a directory that `pslrec train --out` has made"
+            )
     others = [path for path in paths if not (path / "format").exists()]
     if not others:
         return None
-    found = [inner for path in others for inner in (path, path / "results") if any(inner.glob("*.csv"))]
+    found = [
+        inner for path in others for inner in (path, path / "results") if any(inner.glob("*.csv"))
+    ]
     if found and len(paths) == 1:
         return found[0]
     if found:
-        raise ConfigError(f"{others[0]} holds results of a reproduction; give it alone, or give runs only")
+        raise ConfigError(
+            f"{others[0]} holds results of a reproduction; give it alone, or give runs only"
+        )
     inside = sorted(inner.parent.name for inner in others[0].glob("*/format"))
     hint = f"; it holds the runs {', '.join(inside[:5])}: give {others[0]}/*" if inside else ""
     raise ConfigError(f"{others[0]} holds neither a run nor CSV files of results{hint}")

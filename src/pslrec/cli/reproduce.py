@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pslrec.cli.ending import INTERRUPTED, UNFINISHED
-from pslrec.cli.options import Budget, Threads, use_threads
-from pslrec.cli.parsing import listed, numbers, seconds_of, whole_numbers
+from pslrec.cli._ending import INTERRUPTED, UNFINISHED
+from pslrec.cli._options import Budget, Threads, use_threads
+from pslrec.cli._parsing import listed, numbers, seconds_of, whole_numbers
 
 if TYPE_CHECKING:
     from pslrec.reproduction.grid import Choice
@@ -26,7 +26,9 @@ reproduce_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Datasets = Annotated[str | None, typer.Option(help="Such as electronic,gowalla; by default all of the table.")]
+Datasets = Annotated[
+    str | None, typer.Option(help="Such as electronic,gowalla; by default all of the table.")
+]
 Backbones = Annotated[str | None, typer.Option(help="Such as mf,lightgcn.")]
 Losses = Annotated[str | None, typer.Option(help="Such as sl,psl-relu.")]
 Noise = Annotated[str | None, typer.Option(help="Levels of the noise setting, such as 0.05,0.5.")]
@@ -36,21 +38,41 @@ Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
 DataDirectory = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", exists=True, file_okay=False, help="With published splits (amazon2014-health.zip) or raw files."
+        "--data-dir",
+        exists=True,
+        file_okay=False,
+        help="With published splits (amazon2014-health.zip) or raw files.",
     ),
 ]
 Epochs = Annotated[
-    int | None, typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs.")
+    int | None,
+    typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs."),
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run directories live.")]
-Directory = Annotated[Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Where to write; by default the page of the repository.")]
-Distinct = Annotated[bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")]
-LastEpoch = Annotated[bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")]
-Search = Annotated[bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and how long it takes; run nothing.")]
+Directory = Annotated[
+    Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Where to write; by default the page of the repository."),
+]
+Distinct = Annotated[
+    bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")
+]
+LastEpoch = Annotated[
+    bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")
+]
+Search = Annotated[
+    bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")
+]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Show what would run and how long it takes; run nothing.")
+]
 Again = Annotated[
-    bool, typer.Option("--again", help="Run cells that have a recorded row, too; results stay in --runs.")
+    bool,
+    typer.Option(
+        "--again", help="Run cells that have a recorded row, too; results stay in --runs."
+    ),
 ]
 RUNS = Path("runs") / "reproduction"
 # Options that mean something for these tables only.
@@ -92,7 +114,9 @@ def _table_command(table: str, about: str) -> None:
         from pslrec.reproduction.grid import Choice
         from pslrec.reproduction.reproducing import Places
 
-        _refuse_idle(table, {"noise": noise is not None, "last-epoch": last_epoch, "search": search})
+        _refuse_idle(
+            table, {"noise": noise is not None, "last-epoch": last_epoch, "search": search}
+        )
         options = _Options(seconds_of(budget), threads, search, again)
         choice = Choice(
             datasets=_listed(datasets),
@@ -127,7 +151,7 @@ def _refuse_idle(table: str, given: dict[str, bool]) -> None:
 
 
 def _show_plan(table: str, choice: "Choice", places: "Places", *, again: bool) -> None:
-    from pslrec.cli.reproduce_progress import plan_table, summarize
+    from pslrec.cli._reproduce_progress import plan_table, summarize
     from pslrec.reproduction.reproducing import Reproduction
 
     reproduction = Reproduction(places, choice, again=again)
@@ -137,7 +161,7 @@ def _show_plan(table: str, choice: "Choice", places: "Places", *, again: bool) -
 
 
 def _run(table: str, choice: "Choice", places: "Places", options: "_Options") -> None:
-    from pslrec.cli.reproduce_progress import CellsProgress, summarize
+    from pslrec.cli._reproduce_progress import CellsProgress, summarize
     from pslrec.reproduction.execution import BudgetSpent
     from pslrec.reproduction.reproducing import Reproduction
     from pslrec.training import TrainingInterrupted
@@ -145,7 +169,9 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
     use_threads(options.threads)
     code, ending = 0, ""
     with CellsProgress(Console(stderr=True)) as progress:
-        reproduction = Reproduction(places, choice, budget=options.budget, watch=progress.show, again=options.again)
+        reproduction = Reproduction(
+            places, choice, budget=options.budget, watch=progress.show, again=options.again
+        )
         try:
             reproduction.run(table, search=options.search)
         except BudgetSpent as stop:
@@ -156,7 +182,10 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
     show_tables(reproduction.render(table))
     for line in reproduction.beside_records(table):
         typer.echo(line, err=True)
-    for name, path in (*(("results", path) for path in reproduction.written(table)), ("report", reproduction.report())):
+    for name, path in (
+        *(("results", path) for path in reproduction.written(table)),
+        ("report", reproduction.report()),
+    ):
         if path is not None:
             typer.echo(f"{name}: {path}", err=True)
     if ending:
@@ -169,11 +198,22 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables."""
     console = Console()
     for text_table in tables:
-        lines = [[cell.replace("**", "") for cell in cells] for cells in (text_table.header, *text_table.rows)]
+        lines = [
+            [cell.replace("**", "") for cell in cells]
+            for cells in (text_table.header, *text_table.rows)
+        ]
         widths = column_widths(lines, console.width)
-        shown = Table(title=text_table.title, title_justify="left", box=None, pad_edge=False, collapse_padding=True)
+        shown = Table(
+            title=text_table.title,
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+            collapse_padding=True,
+        )
         for place, (name, width) in enumerate(zip(text_table.header, widths, strict=True)):
-            shown.add_column(name, justify="left" if place < text_table.labels else "right", width=width)
+            shown.add_column(
+                name, justify="left" if place < text_table.labels else "right", width=width
+            )
         for cells in lines[1:]:
             shown.add_row(*map(escape, cells))
         console.print(shown, width=max(console.width, sum(widths) + len(widths)), crop=False)
@@ -189,7 +229,9 @@ def column_widths(lines: "Sequence[Sequence[str]]", available: int) -> list[int]
     """
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
-    least = [max((len(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
+    least = [
+        max((len(word) for cell in cells for word in cell.split()), default=0) for cells in columns
+    ]
     while sum(widths) + len(widths) - 1 > available:
         wide = [place for place, width in enumerate(widths) if width > least[place]]
         if not wide:
@@ -207,7 +249,9 @@ _table_command("forms", "Temperature outside and inside of the surrogate.")
 
 
 @reproduce_app.command("datasets")
-def datasets_command(data_dir: DataDirectory = None, runs: Runs = RUNS, directory: Directory = None) -> None:
+def datasets_command(
+    data_dir: DataDirectory = None, runs: Runs = RUNS, directory: Directory = None
+) -> None:
     """The statistics of the data sets, with density, beside the printed ones."""
     from pslrec.reproduction.reproducing import Places, measure_datasets
 
@@ -240,7 +284,10 @@ def figures_command(
 @reproduce_app.command("theory")
 def theory_command(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN...", help="Finished runs; without any, small ones are trained.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN...", help="Finished runs; without any, small ones are trained."
+        ),
     ] = None,
     out: Out = None,
     directory: Directory = None,

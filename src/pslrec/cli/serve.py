@@ -14,25 +14,37 @@ logger = logging.getLogger(__name__)
 
 
 def serve_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run, or a link to one.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Directory of a finished run, or a link to one.")
+    ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
-    host: Annotated[str, typer.Option(help="Only this machine can connect unless another is given.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Only this machine can connect unless another is given.")
+    ] = "127.0.0.1",
     titles: Annotated[Path | None, typer.Option(help="A table with item ids and titles.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help=f"A file with the token to ask for; or set {TOKEN_VARIABLE}.")
+        Path | None,
+        typer.Option(help=f"A file with the token to ask for; or set {TOKEN_VARIABLE}."),
     ] = None,
-    largest_k: Annotated[int, typer.Option(min=1, help="Longest list that can be asked for.")] = 1000,
+    largest_k: Annotated[
+        int, typer.Option(min=1, help="Longest list that can be asked for.")
+    ] = 1000,
     largest_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
-    concurrent_requests: Annotated[int, typer.Option(min=1, help="Requests in work at once.")] = 256,
-    client_seconds: Annotated[float, typer.Option(min=0.1, help="Time for a request to arrive.")] = 10.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Processor threads for scores.")] = None,
+    concurrent_requests: Annotated[
+        int, typer.Option(min=1, help="Requests in work at once.")
+    ] = 256,
+    client_seconds: Annotated[
+        float, typer.Option(min=0.1, help="Time for a request to arrive.")
+    ] = 10.0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Processor threads for scores.")
+    ] = None,
 ) -> None:
     """Answer requests over HTTP, with a page to look at the model, until Ctrl-C; SIGHUP reads RUN again."""
     import torch
 
     from pslrec.files import local_path
-    from pslrec.serving import Service, ServiceOptions, address_of, listen, serve
-    from pslrec.serving.local_names import is_local_socket
+    from pslrec.serving import Service, ServiceOptions, address_of, is_local_socket, listen, serve
 
     # One core is kept for the conversation with clients.
     torch.set_num_threads(threads or max((os.cpu_count() or 2) - 1, 1))
@@ -48,7 +60,9 @@ def serve_command(
     with listen(host, port) as listener:
         service = Service(run, titles=titles, options=options)
         if token is None and not is_local_socket(listener):
-            logger.warning("everybody who reaches %s may ask; set %s to ask for a token", host, TOKEN_VARIABLE)
+            logger.warning(
+                "everybody who reaches %s may ask; set %s to ask for a token", host, TOKEN_VARIABLE
+            )
         facts = service.model.description
         typer.echo(
             f"serving {run} ({facts['users']:,} users, {facts['items']:,} items) at {address_of(listener)}; Ctrl-C stops",

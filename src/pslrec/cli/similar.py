@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli.identifiers import typed
-from pslrec.cli.options import FinishedRun
+from pslrec.cli._identifiers import typed
+from pslrec.cli._options import FinishedRun
 
 
 def similar_command(
@@ -22,7 +22,7 @@ def similar_command(
     """Show the items nearest to an item, or the users nearest to a user, by cosine."""
     from pslrec.errors import ConfigError
     from pslrec.inference import TrainedModel
-    from pslrec.recommender.frames import ranked_frame, rows_of
+    from pslrec.recommender import ranked_frame, rows_of
 
     if (item is None) == (user is None):
         raise ConfigError("give either --item ID or --user ID")
@@ -31,7 +31,9 @@ def similar_command(
     wanted = typed(item if item is not None else str(user), vocabulary)
     rows = rows_of([wanted], vocabulary)
     top = (model.similar_items if user is None else model.similar_users)(rows, k)
-    frame = ranked_frame(vocabulary.series.gather(rows.numpy()), top, vocabulary, (vocabulary.kind, "similar"))
+    frame = ranked_frame(
+        vocabulary.series.gather(rows.numpy()), top, vocabulary, (vocabulary.kind, "similar")
+    )
     if as_json:
         for record in frame.to_dicts():
             typer.echo(json.dumps(record, default=str))

@@ -7,11 +7,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pslrec.cli.ending import saved_when_stopped
-from pslrec.cli.options import Backbone, ConfigFile, Data, Preset, Settings, Threads, use_threads
-from pslrec.cli.parsing import listed, numbers, whole_numbers
-from pslrec.cli.settings import configured, parse_settings, stem_of
-from pslrec.cli.telling import can_redraw, tell
+from pslrec.cli._ending import saved_when_stopped
+from pslrec.cli._options import Backbone, ConfigFile, Data, Preset, Settings, Threads, use_threads
+from pslrec.cli._parsing import listed, numbers, whole_numbers
+from pslrec.cli._settings import configured, parse_settings, stem_of
+from pslrec.cli._telling import can_redraw, tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,16 +21,25 @@ if TYPE_CHECKING:
 
 MODES = ("catalog", "sampled")
 
-Losses = Annotated[str, typer.Option(help="Which to compare; the first is what the others are compared with.")]
-Mode = Annotated[str, typer.Option(help="catalog (exact) or sampled (the number of negatives is the loss's own).")]
+Losses = Annotated[
+    str, typer.Option(help="Which to compare; the first is what the others are compared with.")
+]
+Mode = Annotated[
+    str,
+    typer.Option(help="catalog (exact) or sampled (the number of negatives is the loss's own)."),
+]
 Noise = Annotated[str, typer.Option(help="Probabilities of a false negative; empty for none.")]
 Shift = Annotated[str, typer.Option(help="Strengths of the popularity shift; empty for none.")]
 Seeds = Annotated[str, typer.Option(help="Of training, such as 2024,2025,2026.")]
 SettingsFor = Annotated[
     list[str] | None,
-    typer.Option("--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting of one loss; repeatable."),
+    typer.Option(
+        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting of one loss; repeatable."
+    ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory; stress-DATA if not given.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Directory; stress-DATA if not given.")
+]
 
 
 def stress_command(
@@ -72,20 +81,30 @@ def stress_command(
 
 
 def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, name: str) -> None:
-    from pslrec.cli.progress import TrainingProgress
+    from pslrec.cli._progress import TrainingProgress
     from pslrec.reproduction.stress import stress, summarize
     from pslrec.reproduction.stress_report import write_stress
 
     console = Console(stderr=True)
-    with saved_when_stopped(), TrainingProgress(console if can_redraw(console) else Console(quiet=True)) as bar:
+    with (
+        saved_when_stopped(),
+        TrainingProgress(console if can_redraw(console) else Console(quiet=True)) as bar,
+    ):
         runs = stress(
-            configuration, plan, out=directory, watch=lambda done: _show(done, console), listeners=[bar.listen]
+            configuration,
+            plan,
+            out=directory,
+            watch=lambda done: _show(done, console),
+            listeners=[bar.listen],
         )
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
     _show_summary(summarize(runs, base), base, Console())
     if len(plan.seeds) == 1:
-        tell(Console(), "one seed: what gains owe to chance is not known; `--seeds 2024,2025,2026` shows it")
+        tell(
+            Console(),
+            "one seed: what gains owe to chance is not known; `--seeds 2024,2025,2026` shows it",
+        )
     tell(Console(), f"curves and tables are in {directory}")
 
 
@@ -101,7 +120,10 @@ def _settings_of_losses(
     options = {loss: _options(loss, common, texts) for loss in losses}
     _check_for(texts, losses)
     if mode == "sampled" and "sampling.negatives" not in common:
-        return {loss: {"sampling.negatives": LOSSES[loss].default_negatives, **own} for loss, own in options.items()}
+        return {
+            loss: {"sampling.negatives": LOSSES[loss].default_negatives, **own}
+            for loss, own in options.items()
+        }
     return options
 
 
@@ -132,19 +154,26 @@ def _check_for(texts: list[str], losses: list[str]) -> None:
 
 
 def _show(done: "StressProgress", console: Console) -> None:
-    from pslrec.cli.progress import clock
+    from pslrec.cli._progress import clock
 
     left = f", {clock(done.seconds_left)} left" if done.seconds_left else ""
-    tell(console, f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}{left}")
+    tell(
+        console,
+        f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}{left}",
+    )
 
 
 def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:
     from pslrec.reproduction.stress_report import AXES, TITLES, shown_row
 
     for test in summary["test"].unique(maintain_order=True).to_list():
-        table = Table(title=f"\n{TITLES[test]}: test part, gains over {base}", title_justify="left", box=None)
+        table = Table(
+            title=f"\n{TITLES[test]}: test part, gains over {base}", title_justify="left", box=None
+        )
         table.title_style, table.pad_edge = "bold", False
-        table.add_column(AXES[test].rpartition(" of ")[0] if test == "shift" else "p", justify="right")
+        table.add_column(
+            AXES[test].rpartition(" of ")[0] if test == "shift" else "p", justify="right"
+        )
         table.add_column("loss")
         for heading in ("NDCG@20", "Recall@20", "gain in NDCG", "in Recall"):
             table.add_column(heading, justify="right")

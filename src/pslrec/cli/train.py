@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pslrec.cli.ending import INTERRUPTED
-from pslrec.cli.options import (
+from pslrec.cli._ending import INTERRUPTED
+from pslrec.cli._options import (
     Backbone,
     ConfigFile,
     DataIfAny,
@@ -21,22 +21,30 @@ from pslrec.cli.options import (
     Threads,
     use_threads,
 )
-from pslrec.cli.settings import configured, parse_settings
-from pslrec.cli.telling import tell
+from pslrec.cli._settings import configured, parse_settings
+from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
     from pslrec.experiment import RunResult
 
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for everything the run leaves behind.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Directory for everything the run leaves behind.")
+]
 Refit = Annotated[
-    bool, typer.Option("--refit", help="Train again on training and validation data once the epoch is chosen.")
+    bool,
+    typer.Option(
+        "--refit", help="Train again on training and validation data once the epoch is chosen."
+    ),
 ]
 WarmStart = Annotated[
-    Path | None, typer.Option(metavar="RUN", help="Start from the users and items of a finished run.")
+    Path | None,
+    typer.Option(metavar="RUN", help="Start from the users and items of a finished run."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")
+]
 
 
 def train_command(
@@ -94,8 +102,10 @@ def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -
     return None
 
 
-def _train(configuration: "RunConfig", out: Path | None, *, resume: bool, threads: int | None) -> "RunResult":
-    from pslrec.cli.progress import TrainingProgress
+def _train(
+    configuration: "RunConfig", out: Path | None, *, resume: bool, threads: int | None
+) -> "RunResult":
+    from pslrec.cli._progress import TrainingProgress
     from pslrec.experiment import run
     from pslrec.training import TrainingInterrupted
 
@@ -104,13 +114,15 @@ def _train(configuration: "RunConfig", out: Path | None, *, resume: bool, thread
             return run(configuration, out=out, resume=resume, listeners=[progress.listen])
     except TrainingInterrupted as stop:
         machine = "" if threads is None else f" --threads {threads}"
-        message = f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume{machine}"
+        message = (
+            f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume{machine}"
+        )
         typer.echo("stopped; without --out nothing was saved" if out is None else message, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def _show(result: "RunResult", out: Path | None) -> None:
-    from pslrec.cli.results import show_metrics
+    from pslrec.cli._results import show_metrics
 
     console = Console()
     show_metrics(result.metrics, console)

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli.ending import saved_when_stopped
-from pslrec.cli.options import (
+from pslrec.cli._ending import saved_when_stopped
+from pslrec.cli._options import (
     Backbone,
     Budget,
     ConfigFile,
@@ -22,9 +22,9 @@ from pslrec.cli.options import (
     Threads,
     use_threads,
 )
-from pslrec.cli.parsing import seconds_of
-from pslrec.cli.settings import configured, parse_settings, stem_of
-from pslrec.cli.telling import tell
+from pslrec.cli._parsing import seconds_of
+from pslrec.cli._settings import configured, parse_settings, stem_of
+from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
@@ -42,11 +42,18 @@ Grid = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Directory of the search; tune-DATA-BACKBONE-LOSS if not given.")
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="Directory of the search; tune-DATA-BACKBONE-LOSS if not given."
+    ),
 ]
 Metric = Annotated[str | None, typer.Option(help="What to choose by, on validation; ndcg@20.")]
-Halving = Annotated[bool, typer.Option("--halving", help="Leave hopeless cells early, by successive halving.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Halving = Annotated[
+    bool, typer.Option("--halving", help="Leave hopeless cells early, by successive halving.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on standard output.")
+]
 
 
 def tune_command(
@@ -85,8 +92,10 @@ def tune_command(
         show_result(result, Console())
 
 
-def _search(configuration: "RunConfig", grid: dict[str, list[Any]], directory: Path, **how: Any) -> "TuningResult":
-    from pslrec.cli.tuning_progress import TuningProgress
+def _search(
+    configuration: "RunConfig", grid: dict[str, list[Any]], directory: Path, **how: Any
+) -> "TuningResult":
+    from pslrec.cli._tuning_progress import TuningProgress
     from pslrec.tuning import tune
 
     with saved_when_stopped(), TuningProgress(Console(stderr=True)) as progress:
@@ -99,13 +108,17 @@ def default_directory(configuration: "RunConfig") -> Path:
     return Path(f"tune-{stem}-{configuration.backbone.name}-{configuration.loss.name}")
 
 
-def chosen_grid(texts: list[str], configuration: "RunConfig", fixed: list[str]) -> dict[str, list[Any]]:
+def chosen_grid(
+    texts: list[str], configuration: "RunConfig", fixed: list[str]
+) -> dict[str, list[Any]]:
     """The grid given on the command line, or the loss's own without the settings that are fixed."""
     from pslrec.errors import ConfigError
     from pslrec.tuning import default_grid
 
     if not texts:
-        return {name: list(values) for name, values in default_grid(configuration, fixed=fixed).items()}
+        return {
+            name: list(values) for name, values in default_grid(configuration, fixed=fixed).items()
+        }
     grid: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")
@@ -114,16 +127,21 @@ def chosen_grid(texts: list[str], configuration: "RunConfig", fixed: list[str]) 
             raise ConfigError(f"`--grid {text}` is not SECTION.KEY=VALUE,VALUE,...")
         if name in fixed or name in grid:
             raise ConfigError(f"`{name}` is given twice; give its values in one `--grid`")
-        grid[name] = [parse_settings([f"{name}={value.strip()}"])[name] for value in values.split(",")]
+        grid[name] = [
+            parse_settings([f"{name}={value.strip()}"])[name] for value in values.split(",")
+        ]
     return grid
 
 
 def show_result(result: "TuningResult", console: Console) -> None:
     """Print the best cells, what the best one reaches on the test part, and where everything is."""
-    from pslrec.cli.results import show_metrics
+    from pslrec.cli._results import show_metrics
 
     console.print(_table(result))
-    n_hidden, n_failed = len(result.cells) - SHOWN_CELLS, sum(cell.state == "failed" for cell in result.cells)
+    n_hidden, n_failed = (
+        len(result.cells) - SHOWN_CELLS,
+        sum(cell.state == "failed" for cell in result.cells),
+    )
     if n_hidden > 0:
         tell(console, f"and {n_hidden} more in {result.directory / 'results.csv'}")
     if n_failed:
@@ -139,7 +157,8 @@ def show_result(result: "TuningResult", console: Console) -> None:
     best = result.best
     assert best is not None
     console.print(
-        Text.assemble("\n", (f"best: {best.cell.described()}", "bold"), ", chosen on validation"), soft_wrap=True
+        Text.assemble("\n", (f"best: {best.cell.described()}", "bold"), ", chosen on validation"),
+        soft_wrap=True,
     )
     show_metrics(result.metrics, console)
     for name in result.at_the_edge():

@@ -1,8 +1,8 @@
 """What a run is made of: one typed section per stage, strict TOML in and out."""
 
-from pslrec.config.presets import PRESETS, preset_settings
-from pslrec.config.run_config import RunConfig, component_options, setting_names
-from pslrec.config.sections import DataSection, NoiseSection, SamplingSection, TrainingSection
+from pslrec.config._presets import PRESETS, preset_settings
+from pslrec.config._run_config import RunConfig, component_options, setting_names
+from pslrec.config._sections import DataSection, NoiseSection, SamplingSection, TrainingSection
 
 __all__ = [
     "PRESETS",

@@ -1,14 +1,25 @@
 """The first stage: an interactions file becomes `Interactions`, these become a `Dataset` over shared vocabularies."""
 
-from pslrec.data.columns import Columns
-from pslrec.data.dataset import Dataset
-from pslrec.data.description import Description, describe
-from pslrec.data.interactions import Interactions
-from pslrec.data.loading import load, load_interactions
-from pslrec.data.preparation import Preparation, prepare
-from pslrec.data.published import read_published
-from pslrec.data.reading import read_interactions
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.data._columns import Columns, role_of
+from pslrec.data._dataset import Dataset
+from pslrec.data._description import Description, describe
+from pslrec.data._download import cache_directory
+from pslrec.data._id_files import read_ids, write_ids
+from pslrec.data._interactions import Interactions, concatenate
+from pslrec.data._leaks import in_both, merge_repetitions
+from pslrec.data._loading import is_name, load, load_interactions
+from pslrec.data._preparation import Preparation, prepare
+from pslrec.data._published import read_published
+from pslrec.data._reading import read_interactions
+from pslrec.data._sealing import SealedInteractions
+from pslrec.data._synthetic import planted_tastes
+from pslrec.data._vocabulary import Vocabulary
+from pslrec.data._writing import (
+    check_new_directory,
+    check_new_file,
+    write_dataset,
+    write_interactions,
+)
 
 __all__ = [
     "Columns",
@@ -16,11 +27,25 @@ __all__ = [
     "Description",
     "Interactions",
     "Preparation",
+    "SealedInteractions",
     "Vocabulary",
+    "cache_directory",
+    "check_new_directory",
+    "check_new_file",
+    "concatenate",
     "describe",
+    "in_both",
+    "is_name",
     "load",
     "load_interactions",
+    "merge_repetitions",
+    "planted_tastes",
     "prepare",
+    "read_ids",
     "read_interactions",
     "read_published",
+    "role_of",
+    "write_dataset",
+    "write_ids",
+    "write_interactions",
 ]

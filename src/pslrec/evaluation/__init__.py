@@ -1,15 +1,22 @@
 """A scorer's lists for every user, compared with what the users did."""
 
-from pslrec.evaluation import exposure, full_ranks, metrics  # noqa: F401  (they fill METRICS)
-from pslrec.evaluation.evaluated import Evaluated
-from pslrec.evaluation.full_ranking import DEFAULT_METRICS, EvaluationResult, evaluate
-from pslrec.evaluation.metrics import METRICS, Metric, metric
-from pslrec.evaluation.scorer import EmbeddingScorer, Scorer, VectorScorer
-from pslrec.evaluation.significance import Comparison, compare, compare_results
-from pslrec.evaluation.task import Protocol, Split
-from pslrec.kernels.top_k import top_k
+from pslrec.evaluation import _exposure, _full_ranks, _metrics  # noqa: F401  (they fill METRICS)
+from pslrec.evaluation._evaluated import Evaluated
+from pslrec.evaluation._full_ranking import (
+    DEFAULT_MEMORY_BUDGET,
+    DEFAULT_METRICS,
+    EvaluationResult,
+    evaluate,
+    users_at_once,
+)
+from pslrec.evaluation._metrics import METRICS, Metric, metric
+from pslrec.evaluation._scorer import EmbeddingScorer, Scorer, VectorScorer
+from pslrec.evaluation._significance import Comparison, compare, compare_results
+from pslrec.evaluation._task import Protocol, RankingTask, RowLists, Split, ranking_task
+from pslrec.kernels import top_k
 
 __all__ = [
+    "DEFAULT_MEMORY_BUDGET",
     "DEFAULT_METRICS",
     "METRICS",
     "Comparison",
@@ -18,6 +25,8 @@ __all__ = [
     "EvaluationResult",
     "Metric",
     "Protocol",
+    "RankingTask",
+    "RowLists",
     "Scorer",
     "Split",
     "VectorScorer",
@@ -25,5 +34,7 @@ __all__ = [
     "compare_results",
     "evaluate",
     "metric",
+    "ranking_task",
     "top_k",
+    "users_at_once",
 ]

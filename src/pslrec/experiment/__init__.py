@@ -1,13 +1,19 @@
 """The one place where a run is put together: configuration in, trained and judged model out."""
 
-from pslrec.experiment.assembly import build_batches, build_model, scored_vectors
-from pslrec.experiment.inputs import TrainingData, load_dataset, load_training_data
-from pslrec.experiment.judging import evaluate_run, is_selected_on_test
-from pslrec.experiment.running import MemoryStore, RunResult, run
-from pslrec.experiment.saving import copy_run, files_of, save_run
-from pslrec.experiment.searching import judge_chosen, train_on_validation
+from pslrec.experiment._assembly import build_batches, build_model, scored_vectors
+from pslrec.experiment._inputs import (
+    TrainingData,
+    load_dataset,
+    load_training_data,
+    with_validation,
+)
+from pslrec.experiment._judging import evaluate_run, is_selected_on_test
+from pslrec.experiment._running import MemoryStore, RunResult, run
+from pslrec.experiment._saving import copy_run, files_of, save_run
+from pslrec.experiment._searching import VALIDATION_FILE, judge_chosen, train_on_validation
 
 __all__ = [
+    "VALIDATION_FILE",
     "MemoryStore",
     "RunResult",
     "TrainingData",
@@ -24,4 +30,5 @@ __all__ = [
     "save_run",
     "scored_vectors",
     "train_on_validation",
+    "with_validation",
 ]

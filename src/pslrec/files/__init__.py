@@ -1,25 +1,54 @@
 """Files as everything in pslrec writes and reads them: whole or absent, regular, and no longer than they may be."""
 
-from pslrec.files.locks import exclusive
-from pslrec.files.places import FileError, explained, local_path, make_directory
-from pslrec.files.reading import check_regular, parsed_json, parsed_toml, read_json, read_text, read_toml
-from pslrec.files.writing import append_line, whole_directory, whole_file, write_bytes, write_text
+from pslrec.files._locks import exclusive
+from pslrec.files._places import (
+    FileError,
+    explained,
+    is_about_room,
+    is_temporary,
+    local_path,
+    make_directory,
+)
+from pslrec.files._reading import (
+    LARGEST_LOG,
+    check_regular,
+    parsed_json,
+    parsed_toml,
+    read_json,
+    read_text,
+    read_toml,
+)
+from pslrec.files._tensors import read_tensors, write_tensors
+from pslrec.files._writing import (
+    append_line,
+    sync_directory,
+    whole_directory,
+    whole_file,
+    write_bytes,
+    write_text,
+)
 
 __all__ = [
+    "LARGEST_LOG",
     "FileError",
     "append_line",
     "check_regular",
     "exclusive",
     "explained",
+    "is_about_room",
+    "is_temporary",
     "local_path",
     "make_directory",
     "parsed_json",
     "parsed_toml",
     "read_json",
+    "read_tensors",
     "read_text",
     "read_toml",
+    "sync_directory",
     "whole_directory",
     "whole_file",
     "write_bytes",
+    "write_tensors",
     "write_text",
 ]

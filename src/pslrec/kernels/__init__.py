@@ -1,1 +1,51 @@
 """The engine room: fused operations in C++, each beside a plain twin that is the truth."""
+
+from pslrec.kernels._adam import AdamRule, AdamTable, takes_adam
+from pslrec.kernels._catalog import (
+    TOLERANCE,
+    CatalogBlock,
+    CatalogPass,
+    RowOperation,
+    catalog_log_sums,
+    catalog_row_values,
+    row_gradients,
+    takes_rows,
+)
+from pslrec.kernels._log_sum import sampled_log_sum, takes_log_sum
+from pslrec.kernels._native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
+from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives
+from pslrec.kernels._row_noise import add_row_noise
+from pslrec.kernels._sampled import runs_compiled, sampled_scores
+from pslrec.kernels._sparse_product import CompressedRows, sparse_product
+from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
+
+__all__ = [
+    "HIDDEN",
+    "IS_COMPILED",
+    "NOT_NUMBERS",
+    "TOLERANCE",
+    "WHY_NOT_COMPILED",
+    "AdamRule",
+    "AdamTable",
+    "CatalogBlock",
+    "CatalogPass",
+    "CompressedRows",
+    "NegativePool",
+    "RowOperation",
+    "Rows",
+    "add_row_noise",
+    "catalog_log_sums",
+    "catalog_row_values",
+    "draw_negatives",
+    "instruction_set",
+    "openmp_threads",
+    "row_gradients",
+    "runs_compiled",
+    "sampled_log_sum",
+    "sampled_scores",
+    "sparse_product",
+    "takes_adam",
+    "takes_log_sum",
+    "takes_rows",
+    "top_k",
+]

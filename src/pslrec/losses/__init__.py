@@ -6,17 +6,31 @@
 tensor(0.)
 """
 
+from pslrec.losses._base import (
+    LOSSES,
+    TEMPERATURES,
+    DivergenceError,
+    Loss,
+    Phase,
+    Setup,
+    Step,
+    register_loss,
+)
+from pslrec.losses._catalog import CatalogFactors, CatalogStep, CatalogView
+from pslrec.losses._surrogates import SURROGATES, Surrogate
 from pslrec.losses.adv_infonce import AdvInfoNCELoss, adv_infonce_loss
-from pslrec.losses.base import LOSSES, DivergenceError, Loss, Setup, Step, register_loss
 from pslrec.losses.bce import BCELoss, bce_loss
 from pslrec.losses.bpr import BPRLoss, bpr_loss
-from pslrec.losses.bsl import BilateralSoftmaxLoss, bilateral_softmax_loss, original_bilateral_softmax_loss
+from pslrec.losses.bsl import (
+    BilateralSoftmaxLoss,
+    bilateral_softmax_loss,
+    original_bilateral_softmax_loss,
+)
 from pslrec.losses.llpauc import LLPAUCLoss, LLPAUCScalars, llpauc_loss
 from pslrec.losses.mse import MSELoss, mse_loss
 from pslrec.losses.psl import PairwiseSoftmaxLoss, pairwise_softmax_loss
 from pslrec.losses.softmax import SoftmaxLoss, softmax_loss
 from pslrec.losses.softmax_at_k import SoftmaxAtKLoss, softmax_at_k_loss
-from pslrec.losses.surrogates import SURROGATES, Surrogate
 from pslrec.registry import import_parts
 
 # A file put here is a loss by itself; the imports above are for those who use one alone.
@@ -25,16 +39,21 @@ import_parts(__name__, __path__)
 __all__ = [
     "LOSSES",
     "SURROGATES",
+    "TEMPERATURES",
     "AdvInfoNCELoss",
     "BCELoss",
     "BPRLoss",
     "BilateralSoftmaxLoss",
+    "CatalogFactors",
+    "CatalogStep",
+    "CatalogView",
     "DivergenceError",
     "LLPAUCLoss",
     "LLPAUCScalars",
     "Loss",
     "MSELoss",
     "PairwiseSoftmaxLoss",
+    "Phase",
     "Setup",
     "SoftmaxAtKLoss",
     "SoftmaxLoss",

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.losses import base
-from pslrec.losses.adversary import Adversary
-from pslrec.losses.base import Phase, Setup, positive_number
-from pslrec.losses.catalog import CatalogFactors, CatalogView
+from pslrec.losses import _base as base
+from pslrec.losses._adversary import Adversary
+from pslrec.losses._base import Phase, Setup, positive_number
+from pslrec.losses._catalog import CatalogFactors, CatalogView
 
 
 def adv_infonce_loss(
@@ -77,9 +77,15 @@ class AdvInfoNCELoss(base.Loss):
         super().__init__()
         self.temperature = positive_number("temperature", temperature)
         self.negative_weight = positive_number("negative_weight", negative_weight)
-        self.adversarial_interval = base.whole_number("adversarial_interval", adversarial_interval, minimum=2)
-        self.adversarial_learning_rate = positive_number("adversarial_learning_rate", adversarial_learning_rate)
-        self.adversarial_rounds = base.whole_number("adversarial_rounds", adversarial_rounds, minimum=0)
+        self.adversarial_interval = base.whole_number(
+            "adversarial_interval", adversarial_interval, minimum=2
+        )
+        self.adversarial_learning_rate = positive_number(
+            "adversarial_learning_rate", adversarial_learning_rate
+        )
+        self.adversarial_rounds = base.whole_number(
+            "adversarial_rounds", adversarial_rounds, minimum=0
+        )
         self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.variant = base.one_of("variant", variant, ("tables", "original"))
         self.register_module("adversary", None)
@@ -88,7 +94,11 @@ class AdvInfoNCELoss(base.Loss):
     def build(self, setup: Setup) -> None:
         self.adversary = Adversary(setup, is_cosine=self.variant == "tables")
 
-    def parameter_groups(self, learning_rate: float, phase: Phase = "model") -> list[dict[str, Any]]:  # noqa: ARG002
+    def parameter_groups(
+        self,
+        learning_rate: float,  # noqa: ARG002
+        phase: Phase = "model",
+    ) -> list[dict[str, Any]]:
         parameters = list(self.parameters()) if phase == "adversary" else []
         group = {"params": parameters, "lr": self.adversarial_learning_rate, "maximize": True}
         return [group] if parameters else []
@@ -97,7 +107,11 @@ class AdvInfoNCELoss(base.Loss):
         if self.variant == "tables":
             return ("adversary",) if (epoch + 1) % self.adversarial_interval == 0 else ("model",)
         rounds, rest = divmod(epoch + 3, self.adversarial_interval)
-        return ("adversary", "model") if rest == 0 and rounds <= self.adversarial_rounds else ("model",)
+        return (
+            ("adversary", "model")
+            if rest == 0 and rounds <= self.adversarial_rounds
+            else ("model",)
+        )
 
     def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
         self._phase = phase
@@ -111,7 +125,9 @@ class AdvInfoNCELoss(base.Loss):
     @contextmanager
     def _adversary_graph(self) -> Iterator[Adversary]:
         if self.adversary is None:
-            raise RuntimeError("`adv-infonce` has no adversary yet: call `build`, or pass `hardness=` to the loss")
+            raise RuntimeError(
+                "`adv-infonce` has no adversary yet: call `build`, or pass `hardness=` to the loss"
+            )
         with torch.set_grad_enabled(torch.is_grad_enabled() and self._phase == "adversary"):
             yield self.adversary
 
@@ -137,9 +153,16 @@ class AdvInfoNCELoss(base.Loss):
         constant = math.log(self.negative_weight * self.catalog_negatives)
         return -functional.logsigmoid(positive_scores / self.temperature - exponents - constant)
 
-    def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+    def extra_inputs(
+        self,
+        users: Tensor,
+        positives: Tensor,  # noqa: ARG002
+        negatives: Tensor,
+    ) -> dict[str, Tensor]:
         return {"hardness": self.hardness(users, negatives)}
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         options = {"temperature": self.temperature, "negative_weight": self.negative_weight}
         return adv_infonce_loss(positives, negatives, extras["hardness"], **options)

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.losses.base import Loss, positive_number, register_loss, search_grid
-from pslrec.losses.catalog import CatalogView
+from pslrec.losses._base import Loss, positive_number, register_loss, search_grid
+from pslrec.losses._catalog import CatalogView
 
 
-def bce_loss(positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0) -> Tensor:
+def bce_loss(
+    positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0
+) -> Tensor:
     """Cross entropy of each positive and its negatives: -log sigmoid(s) - w mean_j log sigmoid(-s_j).
 
     Args:
@@ -46,7 +48,12 @@ class BCELoss(Loss):
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         negative_terms = view.mean(functional.logsigmoid(-view.scores))
-        return -functional.logsigmoid(view.positive_scores) - self.negative_weight * negative_terms[view.owners]
+        return (
+            -functional.logsigmoid(view.positive_scores)
+            - self.negative_weight * negative_terms[view.owners]
+        )
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return bce_loss(positives, negatives, negative_weight=self.negative_weight)

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from pslrec.losses.base import CatalogForm, Loss, differences, register_loss, search_grid
-from pslrec.losses.catalog import CatalogView
-from pslrec.losses.surrogates import SURROGATES
+from pslrec.losses._base import CatalogForm, Loss, differences, register_loss, search_grid
+from pslrec.losses._catalog import CatalogView
+from pslrec.losses._surrogates import SURROGATES
 
 
-def bpr_loss(positive_scores: Tensor, negative_scores: Tensor, *, surrogate: str = "softplus") -> Tensor:
+def bpr_loss(
+    positive_scores: Tensor, negative_scores: Tensor, *, surrogate: str = "softplus"
+) -> Tensor:
     """BPR of each positive: mean_j log σ(s_j - s).
 
     Args:
@@ -21,7 +23,9 @@ def bpr_loss(positive_scores: Tensor, negative_scores: Tensor, *, surrogate: str
     >>> bpr_loss(torch.tensor([2.0]), torch.tensor([[1.0, 3.0]]))  # (softplus(-1) + softplus(1)) / 2
     tensor([0.8133])
     """
-    return SURROGATES[surrogate]().log_value(differences(positive_scores, negative_scores)).mean(dim=1)
+    return (
+        SURROGATES[surrogate]().log_value(differences(positive_scores, negative_scores)).mean(dim=1)
+    )
 
 
 @register_loss("bpr")
@@ -55,7 +59,11 @@ class BPRLoss(Loss):
         if self.surrogate == "exp":
             return view.mean(view.scores)[view.owners] - view.positive_scores
         log_sigma = SURROGATES[self.surrogate]().log_value
-        return view.at_every_positive(lambda d, weights: (log_sigma(d) * weights).sum(dim=1) / weights.sum(dim=1))
+        return view.at_every_positive(
+            lambda d, weights: (log_sigma(d) * weights).sum(dim=1) / weights.sum(dim=1)
+        )
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return bpr_loss(positives, negatives, surrogate=self.surrogate)

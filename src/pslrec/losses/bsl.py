@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pslrec.losses.base import (
+from pslrec.losses._base import (
     TEMPERATURES,
     LogSumForm,
     Loss,
@@ -15,7 +15,7 @@ from pslrec.losses.base import (
     register_loss,
     search_grid,
 )
-from pslrec.losses.catalog import CatalogView, log_mean_by_group
+from pslrec.losses._catalog import CatalogView, log_mean_by_group
 from pslrec.losses.softmax import catalog_softmax_loss, softmax_loss
 
 VARIANTS = ("tables", "original", "original-grouped")
@@ -63,7 +63,9 @@ def original_bilateral_softmax_loss(
     if users is not None:
         same_user = users.unsqueeze(0) == users.unsqueeze(1)
         others = positive_terms.unsqueeze(0).masked_fill(~same_user, -float("inf"))
-        positive_terms = torch.logsumexp(others, dim=1) - same_user.sum(dim=1).to(positive_terms.dtype).log()
+        positive_terms = (
+            torch.logsumexp(others, dim=1) - same_user.sum(dim=1).to(positive_terms.dtype).log()
+        )
         negative_terms = negative_terms - math.log(negative_scores.shape[1])
     return exponent * negative_terms - positive_terms
 
@@ -93,7 +95,11 @@ class BilateralSoftmaxLoss(Loss):
     )
 
     def __init__(
-        self, positive_temperature: float = 0.1, negative_temperature: float = 0.1, *, variant: str = "tables"
+        self,
+        positive_temperature: float = 0.1,
+        negative_temperature: float = 0.1,
+        *,
+        variant: str = "tables",
     ) -> None:
         super().__init__()
         self.positive_temperature = positive_number("positive_temperature", positive_temperature)
@@ -101,7 +107,12 @@ class BilateralSoftmaxLoss(Loss):
         self.variant = one_of("variant", variant, VARIANTS)
         self.needs = frozenset({"users"} if variant == "original-grouped" else ())
 
-    def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+    def extra_inputs(
+        self,
+        users: Tensor,
+        positives: Tensor,  # noqa: ARG002
+        negatives: Tensor,  # noqa: ARG002
+    ) -> dict[str, Tensor]:
         return {"users": users} if self.needs else {}
 
     def log_sum_form(self) -> LogSumForm | None:
@@ -110,7 +121,10 @@ class BilateralSoftmaxLoss(Loss):
         return LogSumForm("exp", exponent, factor) if self.variant == "tables" else None
 
     def catalog_values(self, view: CatalogView) -> Tensor:
-        temperature, factor = self.positive_temperature, self.negative_temperature / self.positive_temperature
+        temperature, factor = (
+            self.positive_temperature,
+            self.negative_temperature / self.positive_temperature,
+        )
         if self.variant == "tables":
             return factor * catalog_softmax_loss(view, temperature=self.negative_temperature)
         positive_terms, exponents = view.positive_scores / temperature, view.scores / temperature
@@ -119,7 +133,9 @@ class BilateralSoftmaxLoss(Loss):
         grouped = log_mean_by_group(positive_terms, view.owners, len(view.users))
         return (factor * view.log_mean(exponents) - grouped)[view.owners]
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         temperature = self.positive_temperature
         if self.variant == "tables":
             return bilateral_softmax_loss(

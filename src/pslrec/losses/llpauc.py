@@ -8,8 +8,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pslrec.errors import ConfigError
-from pslrec.losses.base import Loss, Phase, Step, one_of, positive_number, register_loss, search_grid
-from pslrec.losses.catalog import CatalogStep, CatalogView
+from pslrec.losses._base import (
+    Loss,
+    Phase,
+    Step,
+    one_of,
+    positive_number,
+    register_loss,
+    search_grid,
+)
+from pslrec.losses._catalog import CatalogStep, CatalogView
 
 VARIANTS = ("tables", "original")
 
@@ -27,7 +35,12 @@ class LLPAUCScalars(NamedTuple):
 
 
 def llpauc_loss(
-    positive_scores: Tensor, negative_scores: Tensor, scalars: LLPAUCScalars, *, alpha: float, beta: float
+    positive_scores: Tensor,
+    negative_scores: Tensor,
+    scalars: LLPAUCScalars,
+    *,
+    alpha: float,
+    beta: float,
 ) -> Tensor:
     """LLPAUC of each positive; the formula is in `LLPAUCLoss`.
 
@@ -39,7 +52,11 @@ def llpauc_loss(
         beta: the share of negatives that counts.
     """
     negative_terms = _negative_terms(negative_scores, scalars).mean(dim=1)
-    return _positive_terms(positive_scores, scalars) / alpha + negative_terms / beta + _constants(scalars)
+    return (
+        _positive_terms(positive_scores, scalars) / alpha
+        + negative_terms / beta
+        + _constants(scalars)
+    )
 
 
 def _positive_terms(scores: Tensor, scalars: LLPAUCScalars) -> Tensor:
@@ -100,11 +117,18 @@ class LLPAUCLoss(Loss):
             {name: torch.tensor(value) for name, value in LLPAUCScalars()._asdict().items()}
         )
 
-    def parameter_groups(self, learning_rate: float, phase: Phase = "model") -> list[dict[str, Any]]:
+    def parameter_groups(
+        self, learning_rate: float, phase: Phase = "model"
+    ) -> list[dict[str, Any]]:
         """The scalars: s_p, s_n and g at twice the learning rate."""
         if phase != "model":
             return []
-        steady = ("positive_centre", "negative_centre", "positive_multiplier", "negative_multiplier")
+        steady = (
+            "positive_centre",
+            "negative_centre",
+            "positive_multiplier",
+            "negative_multiplier",
+        )
         ascends = self.variant == "original"
         return [
             {"params": [self.scalars[name] for name in steady], "lr": learning_rate},
@@ -130,11 +154,17 @@ class LLPAUCLoss(Loss):
         positive_terms = _positive_terms(view.positive_scores, scalars)
         return positive_terms / self.alpha + negative_terms / self.beta + _constants(scalars)
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
-        return llpauc_loss(positives, negatives, self._current_scalars(), alpha=self.alpha, beta=self.beta)
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
+        return llpauc_loss(
+            positives, negatives, self._current_scalars(), alpha=self.alpha, beta=self.beta
+        )
 
     def _current_scalars(self) -> LLPAUCScalars:
         scalars = LLPAUCScalars(**self.scalars)
         if self.variant == "tables":
             return scalars
-        return scalars._replace(**{name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]})
+        return scalars._replace(
+            **{name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]}
+        )

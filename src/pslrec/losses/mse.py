@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from pslrec.losses.base import Loss, positive_number, register_loss, search_grid
-from pslrec.losses.catalog import CatalogView
+from pslrec.losses._base import Loss, positive_number, register_loss, search_grid
+from pslrec.losses._catalog import CatalogView
 
 
-def mse_loss(positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0) -> Tensor:
+def mse_loss(
+    positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0
+) -> Tensor:
     """Squared error of each positive and its negatives: (1 - s)² + w mean_j s_j².
 
     Args:
@@ -46,7 +48,11 @@ class MSELoss(Loss):
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         negative_terms = view.mean(view.scores**2)
-        return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms[view.owners]
+        return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms[
+            view.owners
+        ]
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return mse_loss(positives, negatives, negative_weight=self.negative_weight)

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pslrec.losses.base import (
+from pslrec.losses._base import (
     TEMPERATURES,
     CatalogForm,
     LogSumForm,
@@ -17,9 +17,9 @@ from pslrec.losses.base import (
     register_loss,
     search_grid,
 )
-from pslrec.losses.catalog import CatalogView
+from pslrec.losses._catalog import CatalogView
+from pslrec.losses._surrogates import SURROGATES
 from pslrec.losses.softmax import catalog_softmax_loss
-from pslrec.losses.surrogates import SURROGATES
 
 FORMS = ("outside", "inside")
 
@@ -77,7 +77,9 @@ class PairwiseSoftmaxLoss(Loss):
     reference = "Yang et al., NeurIPS 2024, Eq. 4.1"
     search_space = search_grid({"loss.temperature": TEMPERATURES})
 
-    def __init__(self, surrogate: str = "relu", temperature: float = 0.1, form: str = "outside") -> None:
+    def __init__(
+        self, surrogate: str = "relu", temperature: float = 0.1, form: str = "outside"
+    ) -> None:
         super().__init__()
         self.surrogate = surrogate
         SURROGATES[surrogate]
@@ -100,12 +102,18 @@ class PairwiseSoftmaxLoss(Loss):
             return catalog_softmax_loss(view, temperature=self.temperature)
         activation = SURROGATES[self.surrogate]()
         if self.form == "inside":
-            return view.at_every_positive(lambda d, weights: activation.log_sum(d / self.temperature, weights))
+            return view.at_every_positive(
+                lambda d, weights: activation.log_sum(d / self.temperature, weights)
+            )
         return view.at_every_positive(
-            lambda d, weights: torch.logsumexp(activation.log_value(d) / self.temperature + weights.log(), dim=1)
+            lambda d, weights: torch.logsumexp(
+                activation.log_value(d) / self.temperature + weights.log(), dim=1
+            )
         )
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return pairwise_softmax_loss(
             positives,
             negatives,
@@ -120,7 +128,9 @@ def _fix_surrogate(surrogate: str, formula: str) -> type[PairwiseSoftmaxLoss]:
         def __init__(self, temperature: float = 0.1, form: str = "outside") -> None:
             super().__init__(surrogate, temperature, form)
 
-    FixedSurrogateLoss.__name__ = FixedSurrogateLoss.__qualname__ = f"PSL{surrogate.capitalize()}Loss"
+    FixedSurrogateLoss.__name__ = FixedSurrogateLoss.__qualname__ = (
+        f"PSL{surrogate.capitalize()}Loss"
+    )
     FixedSurrogateLoss.__doc__ = f"PSL-{surrogate}: `psl` with the surrogate {formula}."
     return register_loss(f"psl-{surrogate}")(FixedSurrogateLoss)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pslrec.losses.base import (
+from pslrec.losses._base import (
     TEMPERATURES,
     LogSumForm,
     Loss,
@@ -14,7 +14,7 @@ from pslrec.losses.base import (
     register_loss,
     search_grid,
 )
-from pslrec.losses.catalog import CatalogView
+from pslrec.losses._catalog import CatalogView
 
 
 def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperature: float) -> Tensor:
@@ -59,5 +59,7 @@ class SoftmaxLoss(Loss):
     def catalog_values(self, view: CatalogView) -> Tensor:
         return catalog_softmax_loss(view, temperature=self.temperature)
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return softmax_loss(positives, negatives, temperature=self.temperature)

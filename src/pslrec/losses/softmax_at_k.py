@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pslrec.losses import base
-from pslrec.losses.base import Phase, Setup, Step, positive_number
-from pslrec.losses.catalog import CatalogStep, CatalogView
+from pslrec.losses import _base as base
+from pslrec.losses._base import Phase, Setup, Step, positive_number
+from pslrec.losses._catalog import CatalogStep, CatalogView
+from pslrec.losses._thresholds import TopKThresholds
 from pslrec.losses.softmax import softmax_loss
-from pslrec.losses.thresholds import TopKThresholds
 
 
 def softmax_at_k_loss(
@@ -33,7 +33,10 @@ def softmax_at_k_loss(
         detach_weight: no gradient through the sigmoid.
     """
     weights = top_k_weights(
-        positive_scores, threshold, weight_temperature=weight_temperature, detach_weight=detach_weight
+        positive_scores,
+        threshold,
+        weight_temperature=weight_temperature,
+        detach_weight=detach_weight,
     )
     return weights * softmax_loss(positive_scores, negative_scores, temperature=temperature)
 
@@ -105,20 +108,33 @@ class SoftmaxAtKLoss(base.Loss):
     def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
         self._updates = (epoch + 1) % self.update_every == 0
 
-    def extra_inputs(self, users: Tensor, positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+    def extra_inputs(
+        self,
+        users: Tensor,
+        positives: Tensor,  # noqa: ARG002
+        negatives: Tensor,  # noqa: ARG002
+    ) -> dict[str, Tensor]:
         return {"threshold": self._thresholds_of(users)}
 
     def _thresholds_of(self, users: Tensor) -> Tensor:
         if self.thresholds is None:
-            raise RuntimeError("`sl@k` has no thresholds yet: call `build`, or pass `threshold=` to the loss")
+            raise RuntimeError(
+                "`sl@k` has no thresholds yet: call `build`, or pass `threshold=` to the loss"
+            )
         thresholds: Tensor = self.thresholds(users)
         return thresholds
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         scores, thresholds = view.positive_scores, self._thresholds_of(view.users)[view.owners]
-        log_sums = math.log(self.catalog_negatives) + view.log_mean(view.scores / self.temperature)[view.owners]
+        log_sums = (
+            math.log(self.catalog_negatives)
+            + view.log_mean(view.scores / self.temperature)[view.owners]
+        )
         weights = top_k_weights(
-            scores, thresholds, weight_temperature=self.weight_temperature, detach_weight=self.detach_weight
+            scores,
+            thresholds,
+            weight_temperature=self.weight_temperature,
+            detach_weight=self.detach_weight,
         )
         return weights * (log_sums - scores / self.temperature)
 
@@ -128,7 +144,9 @@ class SoftmaxAtKLoss(base.Loss):
                 raise ValueError("`step` must be given in an epoch that updates the thresholds")
             self.thresholds.update(step)
 
-    def _pairwise_values(self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /) -> Tensor:
+    def _pairwise_values(
+        self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /
+    ) -> Tensor:
         return softmax_at_k_loss(
             positives,
             negatives,

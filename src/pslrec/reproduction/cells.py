@@ -90,7 +90,9 @@ class Cell:
     def columns(self) -> dict[str, str]:
         """The columns of its row that are known before it runs."""
         settings = self.settings
-        temperature = settings.get("loss.temperature", settings.get("loss.negative_temperature", ""))
+        temperature = settings.get(
+            "loss.temperature", settings.get("loss.negative_temperature", "")
+        )
         distinct = "" if settings.get("sampling.replacement", True) else " distinct"
         values = {
             "table": self.table,
@@ -119,9 +121,23 @@ class Cell:
     def directory(self, runs: Path) -> Path:
         """Where its run lives: a name that people can read, and a few digits of all settings."""
         columns = self.columns()
-        names = ("loss", "form", "setting", "noise", "negatives", "protocol", "temperature", "learning_rate", "seed")
-        label = "_".join(_plain(columns[name]) for name in names if columns[name] not in ("", "0.0"))
-        digits = hashlib.blake2b(json.dumps(dict(self.settings), sort_keys=True).encode(), digest_size=4).hexdigest()
+        names = (
+            "loss",
+            "form",
+            "setting",
+            "noise",
+            "negatives",
+            "protocol",
+            "temperature",
+            "learning_rate",
+            "seed",
+        )
+        label = "_".join(
+            _plain(columns[name]) for name in names if columns[name] not in ("", "0.0")
+        )
+        digits = hashlib.blake2b(
+            json.dumps(dict(self.settings), sort_keys=True).encode(), digest_size=4
+        ).hexdigest()
         return runs / _plain(self.dataset) / _plain(self.backbone) / f"{label}_{digits}"
 
     def config(self, data: Path) -> RunConfig:
@@ -136,7 +152,10 @@ class Cell:
         parts += [f"p {columns['noise']}"] if float(columns["noise"]) else []
         parts += [self.setting]
         if self.settings_from == SOUGHT:
-            parts += [f"temperature {columns['temperature']}", f"learning rate {columns['learning_rate']}"]
+            parts += [
+                f"temperature {columns['temperature']}",
+                f"learning rate {columns['learning_rate']}",
+            ]
         negatives = (
             "catalog"
             if self.mode == "catalog"

@@ -12,7 +12,17 @@ from pslrec.reproduction.verdicts import BySeed, judged
 NAME = "claims"
 PLACE = ("dataset", "backbone", "mode", "protocol")
 OTHER_READING = "other_reading_pct"
-COLUMNS = ("claim", *PLACE, "verdict", "value_pct", "low_pct", "high_pct", "seeds", "published_pct", OTHER_READING)
+COLUMNS = (
+    "claim",
+    *PLACE,
+    "verdict",
+    "value_pct",
+    "low_pct",
+    "high_pct",
+    "seeds",
+    "published_pct",
+    OTHER_READING,
+)
 SL, RELU = "SL", "PSL-relu"
 SURROGATES = ("PSL-tanh", "PSL-atan", "PSL-relu")
 SETTINGS = ("iid", "ood", "noise")
@@ -60,7 +70,10 @@ def check(results: Results) -> list[Row]:
             rows.append(
                 {"claim": sentence, "verdict": found.verdict, "seeds": found.seeds}
                 | dict(zip(PLACE, place, strict=True))
-                | {name: "" if number is None else f"{100 * number:.2f}" for name, number in numbers.items()}
+                | {
+                    name: "" if number is None else f"{100 * number:.2f}"
+                    for name, number in numbers.items()
+                }
             )
     return rows
 
@@ -86,10 +99,20 @@ def tables(rows: Sequence[Row]) -> list[TextTable]:
         "draws for each user, the reading that came closest to the published curves, and depend on it: `other reading` has "
         "the value if they are drawn among all pairs."
     )
-    found = [_table("The paper's claims", judged_rows, note if judged_rows else "No claim has enough seeds yet.")]
+    found = [
+        _table(
+            "The paper's claims",
+            judged_rows,
+            note if judged_rows else "No claim has enough seeds yet.",
+        )
+    ]
     if open_rows:
         found.append(
-            _table("Claims that need three seeds for a verdict", open_rows, "Numbers as above, of too few runs.")
+            _table(
+                "Claims that need three seeds for a verdict",
+                open_rows,
+                "Numbers as above, of too few runs.",
+            )
         )
     return found
 
@@ -101,7 +124,16 @@ def _table(title: str, rows: Sequence[Row], note: str) -> TextTable:
         where = ", ".join(row[name] for name in PLACE)
         cells = [row["claim"], where, f"**{row['verdict']}**", row["value_pct"], interval]
         lines.append([*cells, row["seeds"], row["published_pct"], row[OTHER_READING]])
-    header = ["claim", "where", "verdict", "value", "interval", "seeds", "published", "other reading"]
+    header = [
+        "claim",
+        "where",
+        "verdict",
+        "value",
+        "interval",
+        "seeds",
+        "published",
+        "other reading",
+    ]
     return TextTable(title, header, lines, [note], labels=3)
 
 
@@ -114,7 +146,9 @@ def _evidence(
         place = tuple(row[name] for name in PLACE)
         for metric in ("recall", "ndcg"):
             key = _key(row, f"{metric}@20")
-            ours.setdefault(place, {}).setdefault(key, {})[int(row["seed"])] = float(row[f"ours_{metric}20"])
+            ours.setdefault(place, {}).setdefault(key, {})[int(row["seed"])] = float(
+                row[f"ours_{metric}20"]
+            )
             if row[f"published_{metric}20"]:
                 printed.setdefault(place, {})[key] = {0: float(row[f"published_{metric}20"])}
     for row in filter(_is_plain, results.rows("cutoffs")):
@@ -131,7 +165,9 @@ def _with_the_other_noise(results: Results) -> dict[tuple[str, ...], dict[Key, B
         if row["setting"] == OTHER_NOISE:
             place = tuple(row[name] for name in PLACE)
             key = _key(row | {"setting": "noise"}, "ndcg@20")
-            found.setdefault(place, {}).setdefault(key, {})[int(row["seed"])] = float(row["ours_ndcg20"])
+            found.setdefault(place, {}).setdefault(key, {})[int(row["seed"])] = float(
+                row["ours_ndcg20"]
+            )
     return found
 
 
@@ -170,7 +206,9 @@ def _gain(values: Values, over: Key, base: Key) -> BySeed:
 def _paired(first: BySeed, second: BySeed) -> tuple[BySeed, BySeed] | None:
     """Gains in two settings, of the seeds that both have: how one scatters says nothing about the other."""
     common = first.keys() & second.keys()
-    of_first, of_second = ({seed: side[seed] for seed in sorted(common)} for side in (first, second))
+    of_first, of_second = (
+        {seed: side[seed] for seed in sorted(common)} for side in (first, second)
+    )
     return (of_first, of_second) if common else None
 
 
@@ -182,13 +220,18 @@ def _psl_above_sl(values: Values) -> Iterator[Sides]:
 
 
 def _ndcg_gains_more(values: Values) -> Iterator[Sides]:
-    gains = [_gain(values, Key("iid", RELU, metric), Key("iid", SL, metric)) for metric in ("ndcg@20", "recall@20")]
+    gains = [
+        _gain(values, Key("iid", RELU, metric), Key("iid", SL, metric))
+        for metric in ("ndcg@20", "recall@20")
+    ]
     if all(gains):
         yield "its gain in NDCG@20 is above that in Recall@20 (IID)", gains[0], gains[1]
 
 
 def _ood_gains_more(values: Values) -> Iterator[Sides]:
-    shifted, ordinary = (_gain(values, Key(setting, RELU), Key(setting, SL)) for setting in ("ood", "iid"))
+    shifted, ordinary = (
+        _gain(values, Key(setting, RELU), Key(setting, SL)) for setting in ("ood", "iid")
+    )
     if sides := _paired(shifted, ordinary):
         yield "its gain in the OOD setting is above that in the IID setting", *sides
 
@@ -212,14 +255,19 @@ def _adversary_falls_too(values: Values) -> Iterator[Sides]:
         gain = _gain(values, Key("noise", loss, noise=LAST_P), Key("noise", loss, noise=FIRST_P))
         falls.append({seed: -share for seed, share in gain.items()})
     if all(falls):
-        yield f"AdvInfoNCE falls at least as fast as SL from p = {FIRST_P} to {LAST_P}", falls[0], falls[1]
+        yield (
+            f"AdvInfoNCE falls at least as fast as SL from p = {FIRST_P} to {LAST_P}",
+            falls[0],
+            falls[1],
+        )
 
 
 def _softplus_below_sl(values: Values) -> Iterator[Sides]:
     levels = sorted({key.noise for key in values if key.setting == "noise"})
     for setting, noise in (("iid", 0.0), ("ood", 0.0), *(("noise", level) for level in levels)):
         sides = _shares(
-            values.get(Key(setting, "PSL-softplus", noise=noise)), values.get(Key(setting, SL, noise=noise))
+            values.get(Key(setting, "PSL-softplus", noise=noise)),
+            values.get(Key(setting, SL, noise=noise)),
         )
         if sides:
             where = f"{setting.upper()}, p = {noise}" if noise else setting.upper()
@@ -235,7 +283,9 @@ def _outside_above_inside(values: Values) -> Iterator[Sides]:
 
 def _similar_at_other_lengths(values: Values) -> Iterator[Sides]:
     for k in LENGTHS:
-        sides = _shares(values.get(Key("iid", RELU, f"ndcg@{k}")), values.get(Key("iid", SL, f"ndcg@{k}")))
+        sides = _shares(
+            values.get(Key("iid", RELU, f"ndcg@{k}")), values.get(Key("iid", SL, f"ndcg@{k}"))
+        )
         if sides:
             yield f"PSL-relu is above SL in NDCG@{k} (IID)", *sides
 

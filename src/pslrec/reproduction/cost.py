@@ -26,10 +26,18 @@ class Costs:
         seen: dict[tuple[str, str], list[float]] = {}
         for row in rows:
             # A try with fewer epochs took less time than its row would let one expect.
-            if row["dataset"] in sources and "epochs" not in row["setting"] and float(row["seconds"]) > 0:
+            if (
+                row["dataset"] in sources
+                and "epochs" not in row["setting"]
+                and float(row["seconds"]) > 0
+            ):
                 negatives = row["negatives"].partition(" ")[0]
-                scores = self._scores(row["dataset"], row["mode"], 0 if negatives == "catalog" else int(negatives))
-                seen.setdefault((row["mode"], row["backbone"]), []).append(float(row["seconds"]) / (scores * 200))
+                scores = self._scores(
+                    row["dataset"], row["mode"], 0 if negatives == "catalog" else int(negatives)
+                )
+                seen.setdefault((row["mode"], row["backbone"]), []).append(
+                    float(row["seconds"]) / (scores * 200)
+                )
         self._rates = {place: median(rates) for place, rates in seen.items()}
 
     def seconds(self, cell: Cell) -> float:

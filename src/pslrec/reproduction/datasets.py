@@ -37,8 +37,17 @@ def measure(grid: Grid, provision: Provision, results: Results) -> list[str]:
 def table(grid: Grid, results: Results) -> TextTable:
     """Every data set of the grid, those too that are not here."""
     measured = {row["dataset"]: row for row in results.rows("datasets")}
-    header = ["data set", *COUNTS, "density", *(f"published {name}" for name in (*COUNTS, "density")), ""]
-    rows = [_row(name, measured.get(name, {}), grid.published.datasets.get(name, {})) for name in grid.file.datasets]
+    header = [
+        "data set",
+        *COUNTS,
+        "density",
+        *(f"published {name}" for name in (*COUNTS, "density")),
+        "",
+    ]
+    rows = [
+        _row(name, measured.get(name, {}), grid.published.datasets.get(name, {}))
+        for name in grid.file.datasets
+    ]
     return TextTable("Statistics of the data sets", header, rows)
 
 
@@ -48,7 +57,12 @@ def _row(name: str, ours: Row, printed: Row) -> list[str]:
     if ours and printed:
         different = [column for column in columns if float(ours[column]) != float(printed[column])]
         verdict = f"other {', '.join(different)}" if different else verdict
-    return [name, *(_count(ours.get(c, "")) for c in columns), *(_count(printed.get(c, "")) for c in columns), verdict]
+    return [
+        name,
+        *(_count(ours.get(c, "")) for c in columns),
+        *(_count(printed.get(c, "")) for c in columns),
+        verdict,
+    ]
 
 
 def _count(text: str) -> str:

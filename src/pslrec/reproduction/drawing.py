@@ -7,8 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from pslrec.files import write_bytes, write_text
-from pslrec.reporting.document import Chart
-from pslrec.reporting.svg import element
+from pslrec.reporting import Chart, element
 
 MARGIN, TITLE_HEIGHT, LEGEND_HEIGHT = 12.0, 24.0, 18.0
 HEADING_LINE, MOST_LETTERS = 17.0, 50
@@ -80,7 +79,9 @@ def standalone_svg(chart: Chart) -> str:
         element("g", chart.body or Markup(""), transform=f"translate({MARGIN:g} {top:g})"),
     ]
     size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
-    return str(element("svg", *parts, xmlns="http://www.w3.org/2000/svg", role="img", **size)) + "\n"
+    return (
+        str(element("svg", *parts, xmlns="http://www.w3.org/2000/svg", role="img", **size)) + "\n"
+    )
 
 
 def _legend(chart: Chart, width: float, top: float) -> tuple[Markup, float]:

@@ -15,15 +15,25 @@ from pslrec.artifacts import read_metrics
 from pslrec.config import RunConfig
 from pslrec.errors import PslrecError
 from pslrec.experiment import RunResult, run, train_on_validation
-from pslrec.files import exclusive, make_directory, read_text, write_text
-from pslrec.files.places import is_about_room
-from pslrec.files.tensors import write_tensors
+from pslrec.files import (
+    exclusive,
+    is_about_room,
+    make_directory,
+    read_text,
+    write_tensors,
+    write_text,
+)
 from pslrec.reproduction.cells import Cell
 from pslrec.reproduction.cost import Costs
 from pslrec.reproduction.ledgers import Ledger
 from pslrec.reproduction.provision import Provision
-from pslrec.training import TrainingDivergedError, TrainingInterrupted
-from pslrec.training.events import CheckpointSaved, EpochFinished, Event
+from pslrec.training import (
+    CheckpointSaved,
+    EpochFinished,
+    Event,
+    TrainingDivergedError,
+    TrainingInterrupted,
+)
 
 logger = logging.getLogger(__name__)
 State = Literal["waiting", "running", "done", "busy", "failed", "absent", "stopped"]
@@ -189,7 +199,11 @@ class Executor:
                 self.ledger.record(task.cell, metrics, commit)
                 if task.share > 0:  # trained here, not found complete
                     self._pace.correct(self._tasks, expected, task.seconds)
-                task.state, task.share, task.message = "done", 1.0, self.ledger.find(task.cell) or ""
+                task.state, task.share, task.message = (
+                    "done",
+                    1.0,
+                    self.ledger.find(task.cell) or "",
+                )
         self._watch(self._tasks)
 
     def _finish(self, task: Task, path: Path) -> tuple[dict[str, Any], str]:
@@ -206,7 +220,9 @@ class Executor:
     def _trained(self, task: Task, path: Path, config: RunConfig) -> dict[str, Any]:
         until, listeners = self._until, [self._listener(task)]
         if until is not None and until < task.cell.epochs:
-            found = train_on_validation(config, out=path, pause=lambda epoch: epoch >= until, listeners=listeners)
+            found = train_on_validation(
+                config, out=path, pause=lambda epoch: epoch >= until, listeners=listeners
+            )
             if "failed" in found:
                 raise TrainingDivergedError(found["failed"])
             return found
@@ -225,8 +241,14 @@ class Executor:
                 done = event.epoch - first[0] + 1
                 task.seconds = (time.monotonic() - started) / done * epochs
                 self._watch(self._tasks)
-            elif isinstance(event, CheckpointSaved) and time.monotonic() > self._deadline and task.share < 1:
-                raise BudgetSpent("the time that was given is over; the same command goes on from here")
+            elif (
+                isinstance(event, CheckpointSaved)
+                and time.monotonic() > self._deadline
+                and task.share < 1
+            ):
+                raise BudgetSpent(
+                    "the time that was given is over; the same command goes on from here"
+                )
 
         return listen
 
@@ -242,6 +264,7 @@ def current_commit() -> str:
 
 def _per_user(result: RunResult) -> dict[str, torch.Tensor]:
     values = {
-        name: torch.from_numpy(result.test.per_user[name]).float().contiguous() for name in ("recall@20", "ndcg@20")
+        name: torch.from_numpy(result.test.per_user[name]).float().contiguous()
+        for name in ("recall@20", "ndcg@20")
     }
     return {"users": torch.from_numpy(result.test.users.copy()).long()} | values

@@ -8,10 +8,7 @@ import torch
 
 from pslrec.files import make_directory, write_text
 from pslrec.losses import SURROGATES
-from pslrec.reporting.axes import Axis
-from pslrec.reporting.charts import Series, line_chart
-from pslrec.reporting.document import Chart
-from pslrec.reporting.surrogates import activations, weights
+from pslrec.reporting import Axis, Chart, Series, activations, line_chart, weights
 from pslrec.reproduction.drawing import write_chart
 from pslrec.reproduction.model_scores import ModelScores, read_scores
 from pslrec.reproduction.theory_measures import gradient_weights, loss_name
@@ -39,7 +36,10 @@ def write(
     """
     make_directory(out_directory)
     tables = {"figure-1a": surrogate_table(), "figure-1b": weight_table(temperature)}
-    charts = {"figure-1a": activations(), "figure-1b": weights(temperature, "as in Figure 1b of the paper")}
+    charts = {
+        "figure-1a": activations(),
+        "figure-1b": weights(temperature, "as in Figure 1b of the paper"),
+    }
     model = None if run is None else read_scores(run, most_users=most_users)
     if model is not None:
         tables["figure-1b-measured"] = measured_table(model)
@@ -61,8 +61,13 @@ def _differences() -> torch.Tensor:
 def surrogate_table() -> pl.DataFrame:
     """Figure 1a: every surrogate and the step on [-1, 1]."""
     differences = _differences()
-    columns = {loss_name(name): SURROGATES[name]().value(differences).tolist() for name in SURROGATES.names()}
-    return pl.DataFrame({"d": differences.tolist(), "step": (differences >= 0).double().tolist(), **columns})
+    columns = {
+        loss_name(name): SURROGATES[name]().value(differences).tolist()
+        for name in SURROGATES.names()
+    }
+    return pl.DataFrame(
+        {"d": differences.tolist(), "step": (differences >= 0).double().tolist(), **columns}
+    )
 
 
 def weight_table(temperature: float) -> pl.DataFrame:
@@ -72,9 +77,14 @@ def weight_table(temperature: float) -> pl.DataFrame:
         temperature: τ.
     """
     differences = _differences()
-    columns = {name: SURROGATES[name]().weight(differences, temperature) for name in SURROGATES.names()}
+    columns = {
+        name: SURROGATES[name]().weight(differences, temperature) for name in SURROGATES.names()
+    }
     return pl.DataFrame(
-        {"d": differences.tolist(), **{loss_name(name): values.tolist() for name, values in columns.items()}}
+        {
+            "d": differences.tolist(),
+            **{loss_name(name): values.tolist() for name, values in columns.items()},
+        }
     )
 
 
@@ -91,13 +101,17 @@ def measured_table(model: ModelScores) -> pl.DataFrame:
     for user in model.users:
         for differences in user.differences():
             places = np.clip(np.digitize(differences.numpy(), edges) - 1, 0, BINS - 1).ravel()
-            drawn = user.weights.expand_as(differences).reshape(-1).numpy() / max(float(user.weights.sum()), 1e-300)
+            drawn = user.weights.expand_as(differences).reshape(-1).numpy() / max(
+                float(user.weights.sum()), 1e-300
+            )
             counts += np.bincount(places, drawn, minlength=BINS)
             for name, surrogate in surrogates.items():
                 found = gradient_weights(surrogate, differences, model.temperature, user.weights)
                 sums[name] += np.bincount(places, found.numpy().ravel(), minlength=BINS)
     shares = {loss_name(name): values / values.sum() for name, values in sums.items()}
-    return pl.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts / counts.sum(), **shares})
+    return pl.DataFrame(
+        {"from": edges[:-1], "to": edges[1:], "pairs": counts / counts.sum(), **shares}
+    )
 
 
 def _measured_chart(table: pl.DataFrame, model: ModelScores) -> Chart:
@@ -108,14 +122,19 @@ def _measured_chart(table: pl.DataFrame, model: ModelScores) -> Chart:
     ]
     pairs = list(zip(middles, table["pairs"].to_list(), strict=True))
     series.append(Series("pairs", pairs, len(SHOWN) + 2, is_reference=True))
-    above = {name: float(table.filter(pl.col("from") >= 0)[name].sum()) for name in ("pairs", "SL", "PSL-relu")}
+    above = {
+        name: float(table.filter(pl.col("from") >= 0)[name].sum())
+        for name in ("pairs", "SL", "PSL-relu")
+    }
     says = (
         f"Run {model.name} at temperature {model.temperature:g}: the share of pairs (dashed) and of gradient weight by "
         f"difference. Above d = 0 lie {above['pairs']:.1%} of the pairs, with {above['SL']:.1%} of the weight of SL and "
         f"{above['PSL-relu']:.1%} of that of PSL-relu."
     )
     title = f"Where the gradient goes, {model.name}"
-    return line_chart(title, says, series, x=Axis("difference d"), y=Axis("share in a bin", from_zero=True))
+    return line_chart(
+        title, says, series, x=Axis("difference d"), y=Axis("share in a bin", from_zero=True)
+    )
 
 
 def _page(charts: dict[str, Chart], tables: dict[str, pl.DataFrame], temperature: float) -> str:
@@ -126,7 +145,14 @@ def _page(charts: dict[str, Chart], tables: dict[str, pl.DataFrame], temperature
     }
     lines = ["# Figures 1a and 1b", ""]
     for name, chart in charts.items():
-        lines += [f"## {names[name]}", "", chart.description, "", f"![{names[name]}]({name}.svg)", ""]
+        lines += [
+            f"## {names[name]}",
+            "",
+            chart.description,
+            "",
+            f"![{names[name]}]({name}.svg)",
+            "",
+        ]
         if name == "figure-1b":
             last = tables[name].row(-1, named=True)
             ends = ", ".join(f"{loss_name(each)} {last[loss_name(each)]:.1f}" for each in SHOWN)

@@ -116,7 +116,9 @@ class Grid:
         parts = [self._narrowed(part, choice) for part in self.file.parts if part.table == table]
         cells = [cell for part in parts for cell in self._cells_of(part, choice)]
         if not cells:
-            has = dict.fromkeys(name for part in self.file.parts if part.table == table for name in part.datasets)
+            has = dict.fromkeys(
+                name for part in self.file.parts if part.table == table for name in part.datasets
+            )
             raise ConfigError(
                 f"table `{table}` has no cell of these data sets, backbones and losses with printed settings; "
                 f"its data sets are {', '.join(has)}"
@@ -132,17 +134,32 @@ class Grid:
             "losses": _chosen(choice.losses, losses, "loss"),
             "noise": _levels(part, choice.noise),
         }
-        return part.model_copy(update={name: tuple(values) for name, values in chosen.items() if values is not None})
+        return part.model_copy(
+            update={name: tuple(values) for name, values in chosen.items() if values is not None}
+        )
 
     def _cells_of(self, part: Part, choice: Choice) -> Iterator[Cell]:
-        axes = (part.datasets, part.backbones, part.losses, part.forms, part.noise, part.interpretations)
-        for dataset, backbone, loss, printed_form, noise, interpretation in itertools.product(*axes):
+        axes = (
+            part.datasets,
+            part.backbones,
+            part.losses,
+            part.forms,
+            part.noise,
+            part.interpretations,
+        )
+        for dataset, backbone, loss, printed_form, noise, interpretation in itertools.product(
+            *axes
+        ):
             form = printed_form if loss.startswith(PSL) else ""
             hyper = self.hyperparameters(part.setting, dataset, backbone, loss)
             if hyper is None or form == "inside":
                 continue
-            settings = self.settings(dataset, backbone, loss, hyper) | self._noise(noise, interpretation)
-            setting = part.setting if interpretation == "removed" else f"{part.setting}, {interpretation}"
+            settings = self.settings(dataset, backbone, loss, hyper) | self._noise(
+                noise, interpretation
+            )
+            setting = (
+                part.setting if interpretation == "removed" else f"{part.setting}, {interpretation}"
+            )
             cell = Cell(
                 table=part.table,
                 dataset=dataset,
@@ -157,15 +174,23 @@ class Grid:
             )
             yield from varied(cell, choice)
 
-    def hyperparameters(self, setting: str, dataset: str, backbone: str, loss: str) -> Hyperparameters | None:
+    def hyperparameters(
+        self, setting: str, dataset: str, backbone: str, loss: str
+    ) -> Hyperparameters | None:
         """The printed settings of a loss, or of the one that stands in for it."""
         names = [loss, *self.file.losses[loss].get("settings_of", ())]
         return self.published.hyperparameters(setting, dataset, backbone, names)
 
-    def settings(self, dataset: str, backbone: str, loss: str, hyper: Hyperparameters) -> dict[str, Any]:
+    def settings(
+        self, dataset: str, backbone: str, loss: str, hyper: Hyperparameters
+    ) -> dict[str, Any]:
         """The settings of a run by dotted name, all but seed, protocol and negatives."""
-        options = self.file.backbones[backbone] | self.file.exceptions.get(backbone, {}).get(dataset, {})
-        own = {name: value for name, value in self.file.losses[loss].items() if name != "settings_of"}
+        options = self.file.backbones[backbone] | self.file.exceptions.get(backbone, {}).get(
+            dataset, {}
+        )
+        own = {
+            name: value for name, value in self.file.losses[loss].items() if name != "settings_of"
+        }
         return {
             **self.file.settings,
             **{f"backbone.{name}": value for name, value in options.items()},
@@ -181,7 +206,9 @@ class Grid:
         noise = {f"sampling.noise.{name}": value for name, value in options.items()}
         return {"sampling.noise.probability": probability, **noise}
 
-    def _published(self, part: Part, dataset: str, backbone: str, loss: str, *, noise: float, form: str) -> Value:
+    def _published(
+        self, part: Part, dataset: str, backbone: str, loss: str, *, noise: float, form: str
+    ) -> Value:
         if part.table == "forms":
             return self.published.form_value(form, dataset, backbone, loss)
         if part.setting == "noise":
@@ -213,7 +240,9 @@ def _levels(part: Part, wanted: Sequence[float] | None) -> list[float] | None:
         return None
     if unknown := [level for level in wanted if level not in part.noise]:
         listed = ", ".join(f"{level:g}" for level in part.noise)
-        raise ConfigError(f"`noise` must be of {listed}, which table `{part.table}` has, got {unknown[0]:g}")
+        raise ConfigError(
+            f"`noise` must be of {listed}, which table `{part.table}` has, got {unknown[0]:g}"
+        )
     return list(wanted)
 
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from pslrec.reporting.improvement import gain_over
-from pslrec.reporting.results import LOSS_ORDER, PROPOSED, TITLES
+from pslrec.reporting import LOSS_ORDER, PROPOSED, TITLES, gain_over
 from pslrec.reproduction.results import Row
 from pslrec.reproduction.summaries import ENOUGH_SEEDS, METRICS, Sample, Summary
 from pslrec.reproduction.tabular import TextTable
 
 ORDER = tuple(LOSS_ORDER)
-VARIANT_TITLES = {"sampled": "sampled", "distinct": "sampled without replacement", "catalog": "whole catalogue"}
+VARIANT_TITLES = {
+    "sampled": "sampled",
+    "distinct": "sampled without replacement",
+    "catalog": "whole catalogue",
+}
 Variant = tuple[str, str]
 
 
@@ -25,10 +28,17 @@ def results_tables(
     """
     groups: dict[tuple[str, str, str], list[Summary]] = {}
     for summary in summaries:
-        groups.setdefault((summary["dataset"], summary["backbone"], summary["setting"]), []).append(summary)
-    ordered = sorted(groups, key=lambda place: (_position(place[0], places), place[1] != "MF", *place[1:]))
+        groups.setdefault((summary["dataset"], summary["backbone"], summary["setting"]), []).append(
+            summary
+        )
+    ordered = sorted(
+        groups, key=lambda place: (_position(place[0], places), place[1] != "MF", *place[1:])
+    )
     has_settings = len({setting.partition(",")[0] for _, _, setting in groups}) > 1
-    return [_results_table(_title(*place, has_settings=has_settings), groups[place], significance) for place in ordered]
+    return [
+        _results_table(_title(*place, has_settings=has_settings), groups[place], significance)
+        for place in ordered
+    ]
 
 
 def _title(dataset: str, backbone: str, setting: str, *, has_settings: bool) -> str:
@@ -39,7 +49,8 @@ def _title(dataset: str, backbone: str, setting: str, *, has_settings: bool) -> 
 
 def _results_table(title: str, cells: list[Summary], significance: Sequence[Row]) -> TextTable:
     variants = sorted(
-        {cell.variant for cell in cells}, key=lambda variant: (list(VARIANT_TITLES).index(variant[0]), variant)
+        {cell.variant for cell in cells},
+        key=lambda variant: (list(VARIANT_TITLES).index(variant[0]), variant),
     )
     has_forms = any(cell["form"] == "inside" for cell in cells)
     header = ["loss", "published Recall@20", "published NDCG@20"]
@@ -47,7 +58,8 @@ def _results_table(title: str, cells: list[Summary], significance: Sequence[Row]
         header += [f"{TITLES[metric]}, {VARIANT_TITLES[kind]}, {protocol}" for metric in METRICS]
     rows = []
     for loss, form in sorted(
-        {(cell["loss"], cell["form"]) for cell in cells}, key=lambda name: (_position(name[0], ORDER), name)
+        {(cell["loss"], cell["form"]) for cell in cells},
+        key=lambda name: (_position(name[0], ORDER), name),
     ):
         of_loss = [cell for cell in cells if (cell["loss"], cell["form"]) == (loss, form)]
         printed = next((cell.published for cell in of_loss if cell.published), {})
@@ -56,7 +68,9 @@ def _results_table(title: str, cells: list[Summary], significance: Sequence[Row]
         for variant in variants:
             found = next((cell for cell in of_loss if cell.variant == variant), None)
             row += (
-                ["", ""] if found is None else [beside(found.ours(metric), printed.get(metric)) for metric in METRICS]
+                ["", ""]
+                if found is None
+                else [beside(found.ours(metric), printed.get(metric)) for metric in METRICS]
             )
         rows.append(row)
     if not has_forms:
@@ -83,7 +97,9 @@ def beside(ours: Sample, printed: float | None) -> str:
     if printed is None:
         return text
     place = ours.place_of(printed)
-    return f"{text}, {percent(ours.mean / printed - 1)}" + ("" if place == "unknown" else f", {place}")
+    return f"{text}, {percent(ours.mean / printed - 1)}" + (
+        "" if place == "unknown" else f", {place}"
+    )
 
 
 def percent(share: float) -> str:
@@ -107,15 +123,21 @@ def seeds_note(cells: Iterable[Summary]) -> str:
     )
 
 
-def _improvement_rows(cells: list[Summary], variants: list[Variant], significance: Sequence[Row]) -> list[list[str]]:
-    printed = {cell["loss"]: {0: cell.published["ndcg20"]} for cell in cells if "ndcg20" in cell.published}
+def _improvement_rows(
+    cells: list[Summary], variants: list[Variant], significance: Sequence[Row]
+) -> list[list[str]]:
+    printed = {
+        cell["loss"]: {0: cell.published["ndcg20"]} for cell in cells if "ndcg20" in cell.published
+    }
     row = ["**Imp. %** of the best PSL over SL", "", _improvement(printed)[0]]
     users = ["p of Imp., paired t-test over users", "", ""]
     seeds = ["p of Imp., paired t-test over seeds", "", ""]
     for variant in variants:
         ours = {cell["loss"]: cell.ndcg20.by_seed for cell in cells if cell.variant == variant}
         text, best = _improvement(ours)
-        chosen = next((cell for cell in cells if cell.variant == variant and cell["loss"] == best), None)
+        chosen = next(
+            (cell for cell in cells if cell.variant == variant and cell["loss"] == best), None
+        )
         test = _tested(chosen, significance) if chosen is not None else {}
         row += ["", text and f"{text} ({best.removeprefix('PSL-')})"]
         users += ["", test.get("users_t_test", "")]
@@ -126,7 +148,11 @@ def _improvement_rows(cells: list[Summary], variants: list[Variant], significanc
 
 def _improvement(values: dict[str, dict[int, float]]) -> tuple[str, str]:
     """Of the best of the three PSL over SL, and which it is."""
-    gains = {loss: gain_over(by_seed, values.get("SL", {})) for loss, by_seed in values.items() if loss in PROPOSED}
+    gains = {
+        loss: gain_over(by_seed, values.get("SL", {}))
+        for loss, by_seed in values.items()
+        if loss in PROPOSED
+    }
     known = {loss: gain for loss, gain in gains.items() if gain is not None}
     if not known:
         return "", ""
@@ -137,7 +163,11 @@ def _improvement(values: dict[str, dict[int, float]]) -> tuple[str, str]:
 def _tested(cell: Summary, significance: Sequence[Row]) -> Row:
     names = ("table", "dataset", "backbone", "setting", "noise", "mode", "protocol", "negatives")
     for row in significance:
-        if row["metric"] == "ndcg20" and row["second"] == cell["loss"] and all(row[n] == cell[n] for n in names):
+        if (
+            row["metric"] == "ndcg20"
+            and row["second"] == cell["loss"]
+            and all(row[n] == cell[n] for n in names)
+        ):
             return row
     return {}
 
@@ -150,16 +180,23 @@ def noise_tables(summaries: Iterable[Summary], *, places: Sequence[str]) -> list
     """A table per data set, metric and way to make it: losses down, probabilities across, ours and then the published value."""
     groups: dict[tuple[str, str, Variant], list[Summary]] = {}
     for summary in summaries:
-        groups.setdefault((summary["dataset"], summary["backbone"], summary.variant), []).append(summary)
+        groups.setdefault((summary["dataset"], summary["backbone"], summary.variant), []).append(
+            summary
+        )
     ordered = sorted(groups, key=lambda place: (_position(place[0], places), place[1:]))
-    return [_noise_table(place, groups[place], metric) for place in ordered for metric in reversed(METRICS)]
+    return [
+        _noise_table(place, groups[place], metric)
+        for place in ordered
+        for metric in reversed(METRICS)
+    ]
 
 
 def _noise_table(place: tuple[str, str, Variant], cells: list[Summary], metric: str) -> TextTable:
     dataset, backbone, (kind, protocol) = place
     levels = sorted({float(cell["noise"]) for cell in cells})
     names = sorted(
-        {(cell["loss"], cell["setting"]) for cell in cells}, key=lambda name: (_position(name[0], ORDER), name[1])
+        {(cell["loss"], cell["setting"]) for cell in cells},
+        key=lambda name: (_position(name[0], ORDER), name[1]),
     )
     rows = []
     found = {(cell["loss"], cell["setting"], float(cell["noise"])): cell for cell in cells}
@@ -184,7 +221,9 @@ def _pair(ours: Sample, printed: float | None) -> str:
     return text if printed is None else f"{text} / {printed:.4f}"
 
 
-def _gain(found: dict[tuple[str, str, float], Summary], setting: str, level: float, metric: str) -> str:
+def _gain(
+    found: dict[tuple[str, str, float], Summary], setting: str, level: float, metric: str
+) -> str:
     first, second = (found.get((loss, setting, level)) for loss in ("SL", "PSL-relu"))
     if first is None or second is None:
         return ""

@@ -5,11 +5,26 @@ from typing import Any, Protocol
 
 from pslrec.reproduction.cells import Cell, identity_of
 from pslrec.reproduction.published import Value
-from pslrec.reproduction.results import COLUMNS, Results, Row, cutoff_rows, published_columns, row_of
+from pslrec.reproduction.results import (
+    COLUMNS,
+    Results,
+    Row,
+    cutoff_rows,
+    published_columns,
+    row_of,
+)
 
 SEARCH = "forms-search"
 DIVERGED = "diverged"
-SEARCH_COLUMNS = (*COLUMNS[:15], "validation_ndcg20", "best_epoch", "epochs", "seconds", "outcome", "commit")
+SEARCH_COLUMNS = (
+    *COLUMNS[:15],
+    "validation_ndcg20",
+    "best_epoch",
+    "epochs",
+    "seconds",
+    "outcome",
+    "commit",
+)
 
 
 class Ledger(Protocol):
@@ -38,7 +53,11 @@ class TableLedger:
     """
 
     def __init__(
-        self, results: Results, after: Callable[[str], object] = lambda _table: None, *, copies: bool = True
+        self,
+        results: Results,
+        after: Callable[[str], object] = lambda _table: None,
+        *,
+        copies: bool = True,
     ) -> None:
         self.results, self._after, self._copies = results, after, copies
 
@@ -90,7 +109,11 @@ class SearchLedger:
     def find(self, cell: Cell) -> str | None:
         """NDCG@20 on validation."""
         known = self._known(cell)
-        return None if known is None else f"validation {known['validation_ndcg20'] or known['outcome']}"
+        return (
+            None
+            if known is None
+            else f"validation {known['validation_ndcg20'] or known['outcome']}"
+        )
 
     def value(self, cell: Cell) -> float | None:
         """The same as a number, -inf for a try that diverged."""
@@ -118,7 +141,9 @@ class SearchLedger:
 
     def _known(self, cell: Cell) -> Row | None:
         row = self.results.by_identity([SEARCH]).get(cell.identity)
-        is_through = row is not None and (row["outcome"] == DIVERGED or int(row["epochs"]) >= self._until)
+        is_through = row is not None and (
+            row["outcome"] == DIVERGED or int(row["epochs"]) >= self._until
+        )
         return row if is_through else None
 
     def _add(self, cell: Cell, values: Row) -> None:

@@ -12,12 +12,9 @@ from torch import Tensor
 
 from pslrec.artifacts import ArtifactError, RunDirectory, check_format
 from pslrec.config import RunConfig
-from pslrec.data import Interactions
-from pslrec.data.sealing import SealedInteractions
-from pslrec.data.synthetic import planted_tastes
+from pslrec.data import Interactions, SealedInteractions, planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.experiment import TrainingData, load_training_data, run, scored_vectors
-from pslrec.experiment.inputs import with_validation
+from pslrec.experiment import TrainingData, load_training_data, run, scored_vectors, with_validation
 from pslrec.losses import LOSSES
 from pslrec.seeding import generator
 
@@ -84,7 +81,9 @@ class ModelScores:
 def _check_finished(path: Path) -> None:
     check_format(path)
     if not (path / "metrics.json").exists():
-        raise ArtifactError(f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`")
+        raise ArtifactError(
+            f"the run in {path} is not finished; go on with `pslrec train --out {path} --resume`"
+        )
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
@@ -95,7 +94,9 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     if len(set(names)) == len(paths):
         return names
     if len({path.name for path in paths}) < len(paths):
-        raise ConfigError("the directories of `runs` must have different names, which tell them apart in the tables")
+        raise ConfigError(
+            "the directories of `runs` must have different names, which tell them apart in the tables"
+        )
     return [path.name for path in paths]
 
 
@@ -104,7 +105,9 @@ def _described(config: RunConfig) -> str:
     return f"{config.loss.name} on {Path(config.data.source).stem}" + (f", p = {p:g}" if p else "")
 
 
-def read_scores(path: Path, name: str | None = None, *, most_users: int = 300, seed: int = 0) -> ModelScores:
+def read_scores(
+    path: Path, name: str | None = None, *, most_users: int = 300, seed: int = 0
+) -> ModelScores:
     """The scores of a finished run for some of its users.
 
     Args:
@@ -137,7 +140,9 @@ def read_scores(path: Path, name: str | None = None, *, most_users: int = 300, s
     for user in chosen.tolist():
         groups = {name: _items_of(part, user) for name, part in known.items() if part is not None}
         groups |= {TRUTH: favourites[user]} if favourites else {}
-        found.append(_user_scores(user, users[user].double() @ items.double().T, data, groups, config))
+        found.append(
+            _user_scores(user, users[user].double() @ items.double().T, data, groups, config)
+        )
     return ModelScores(name or _described(config), config, found)
 
 
@@ -163,7 +168,11 @@ def _items_of(part: Interactions, user: int) -> Tensor:
 
 def _favourites(config: RunConfig, data: TrainingData, users: np.ndarray) -> dict[int, Tensor]:
     """Of made-up data the truth is known: as many items as a user has, those it is most likely to choose."""
-    if config.data.source != "synthetic" or config.data.k_core or config.data.minimum_rating is not None:
+    if (
+        config.data.source != "synthetic"
+        or config.data.k_core
+        or config.data.minimum_rating is not None
+    ):
         return {}
     preferences = planted_tastes().preferences(users)
     counts = data.dataset.whole().user_counts()[users]
@@ -171,7 +180,9 @@ def _favourites(config: RunConfig, data: TrainingData, users: np.ndarray) -> dic
     found = {}
     for user, row, count in zip(users.tolist(), preferences, counts.tolist(), strict=True):
         best = np.argsort(-row, kind="stable")[:count].tolist()
-        found[user] = torch.tensor([item for item in best if item not in seen[user]], dtype=torch.int64)
+        found[user] = torch.tensor(
+            [item for item in best if item not in seen[user]], dtype=torch.int64
+        )
     return found
 
 
@@ -187,6 +198,10 @@ def synthetic_runs(directory: Path, losses: Sequence[str] = ("sl", "psl-relu")) 
         path = directory / f"synthetic-{loss}"
         if not (path / "metrics.json").exists():
             logger.info("training %s on made-up data with planted false negatives", loss)
-            run(RunConfig.from_settings({**SYNTHETIC_SETTINGS, "loss.name": loss}), out=path, resume=True)
+            run(
+                RunConfig.from_settings({**SYNTHETIC_SETTINGS, "loss.name": loss}),
+                out=path,
+                resume=True,
+            )
         paths.append(path)
     return paths

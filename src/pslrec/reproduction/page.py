@@ -54,11 +54,16 @@ def tables_of(
     return results_tables(summaries, results.rows("significance"), places=places)
 
 
-def write_rendered(directory: Path, results: Results, table: str, tables: Sequence[TextTable]) -> None:
+def write_rendered(
+    directory: Path, results: Results, table: str, tables: Sequence[TextTable]
+) -> None:
     """Put tables into the section `<!-- results: NAME -->` of the page, and into `NAME.tex`."""
     with results.locked():
         if tables:
-            write_text(results.directory / f"{table}.tex", "\n\n".join(each.latex() for each in tables) + "\n")
+            write_text(
+                results.directory / f"{table}.tex",
+                "\n\n".join(each.latex() for each in tables) + "\n",
+            )
         page = directory / "README.md"
         if page.exists():
             text = read_text(page)
@@ -72,7 +77,9 @@ def filled(page: str, name: str, body: str) -> str:
     >>> filled("a\n<!-- results: iid -->\nold\n<!-- end of results -->\nb", "iid", "new")
     'a\n<!-- results: iid -->\n\nnew\n\n<!-- end of results -->\nb'
     """
-    pattern = re.compile(rf"(<!-- results: {re.escape(name)} -->\n).*?({re.escape(END)})", re.DOTALL)
+    pattern = re.compile(
+        rf"(<!-- results: {re.escape(name)} -->\n).*?({re.escape(END)})", re.DOTALL
+    )
     return pattern.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", page)
 
 

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from pslrec.data import Preparation, load_interactions, prepare
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions, Preparation, load_interactions, prepare, write_dataset
 from pslrec.data.sources import SOURCES, find_raw, find_split
 from pslrec.data.splits import split_by_name
-from pslrec.data.writing import write_dataset
 from pslrec.errors import DownloadError
 from pslrec.files import exclusive
 
@@ -49,10 +47,15 @@ class Provision:
 
     def _split(self, source: str, variant: str) -> Path | None:
         made = self._made(source, variant)
-        return find_split(source, self.directory, variant=variant) or (made if made.is_dir() else None)
+        return find_split(source, self.directory, variant=variant) or (
+            made if made.is_dir() else None
+        )
 
     def _can_be_made(self, source: str) -> bool:
-        return find_split(source, self.directory) is not None or find_raw(source, self.directory) is not None
+        return (
+            find_split(source, self.directory) is not None
+            or find_raw(source, self.directory) is not None
+        )
 
     def _make(self, source: str, variant: str) -> Path:
         target = self._made(source, variant)

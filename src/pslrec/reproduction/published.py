@@ -55,7 +55,16 @@ class Published:
     """
 
     def __init__(self, directory: Path) -> None:
-        names = ("iid", "ood", "forms", "noise", "hyper_iid", "hyper_ood", "slatk_iid", "slatk_hyper")
+        names = (
+            "iid",
+            "ood",
+            "forms",
+            "noise",
+            "hyper_iid",
+            "hyper_ood",
+            "slatk_iid",
+            "slatk_hyper",
+        )
         self._tables = {name: read_rows(directory / f"{name}.csv") for name in names}
         self.datasets = {row["dataset"]: row for row in read_rows(directory / "datasets.csv")}
 
@@ -73,7 +82,12 @@ class Published:
     def form_value(self, form: str, dataset: str, backbone: str, loss: str) -> Value:
         """The result of a form of PSL."""
         for row in self._tables["forms"]:
-            if (row["form"], row["model"], row["loss"], row["dataset"]) == (form, backbone, loss, dataset):
+            if (row["form"], row["model"], row["loss"], row["dataset"]) == (
+                form,
+                backbone,
+                loss,
+                dataset,
+            ):
                 return Value(float(row["recall20"]), float(row["ndcg20"]), "forms")
         return Value()
 
@@ -86,7 +100,9 @@ class Published:
                 found[row["metric"]] = float(row["value"])
         return Value(found.get("Recall@20"), found.get("NDCG@20"), "noise" if found else "")
 
-    def hyperparameters(self, setting: str, dataset: str, backbone: str, losses: list[str]) -> Hyperparameters | None:
+    def hyperparameters(
+        self, setting: str, dataset: str, backbone: str, losses: list[str]
+    ) -> Hyperparameters | None:
         """Printed settings.
 
         Args:
@@ -116,7 +132,9 @@ def _hyperparameters(row: dict[str, str], table: str) -> Hyperparameters:
         "beta": ("beta", 1.0),
     }
     options: dict[str, float | int] = {
-        name: float(row[column]) * factor for column, (name, factor) in names.items() if row.get(column)
+        name: float(row[column]) * factor
+        for column, (name, factor) in names.items()
+        if row.get(column)
     }
     if row.get("T_beta"):
         options["update_every"] = int(row["T_beta"])

@@ -111,8 +111,13 @@ class Reproduction:
             best = best_trial(trials, self.grid.file.search.rounds, train)
             if best is not None:
                 chosen.append(best)
-            elif all(SearchLedger(self.results, until=0).value(trial) == -float("inf") for trial in trials):
-                self.notes.append(f"{', '.join(group)}: every setting of the inside form that was tried diverged")
+            elif all(
+                SearchLedger(self.results, until=0).value(trial) == -float("inf")
+                for trial in trials
+            ):
+                self.notes.append(
+                    f"{', '.join(group)}: every setting of the inside form that was tried diverged"
+                )
             else:
                 self.notes.append(
                     f"{', '.join(group)}: the settings of the inside form were never printed; find them with --search"
@@ -132,7 +137,11 @@ class Reproduction:
 
         def is_chosen(row: Row) -> bool:
             is_listed = (row["dataset"], row["backbone"], row["loss"]) in chosen
-            return is_listed and row["mode"] in self.choice.modes and row["protocol"] in self.choice.protocols
+            return (
+                is_listed
+                and row["mode"] in self.choice.modes
+                and row["protocol"] in self.choice.protocols
+            )
 
         return tables_of(self.grid, self.results, table, with_tries=self.is_try, among=is_chosen)
 
@@ -145,9 +154,19 @@ class Reproduction:
         """What was run again, beside what is recorded of it, a line for each cell; nothing unless results stay apart."""
         if not self.is_apart:
             return []
-        ours, recorded = (results.by_identity(results.tables_of_runs()) for results in (self.results, self._recorded))
-        cells = [cell for cell in self.grid.cells(table, self.choice) if cell.identity in ours.keys() & recorded.keys()]
-        return [f"{cell.label()}: {_compared(ours[cell.identity], recorded[cell.identity])}" for cell in cells]
+        ours, recorded = (
+            results.by_identity(results.tables_of_runs())
+            for results in (self.results, self._recorded)
+        )
+        cells = [
+            cell
+            for cell in self.grid.cells(table, self.choice)
+            if cell.identity in ours.keys() & recorded.keys()
+        ]
+        return [
+            f"{cell.label()}: {_compared(ours[cell.identity], recorded[cell.identity])}"
+            for cell in cells
+        ]
 
     def _write_page(self, table: str) -> None:
         if not self.is_apart:
@@ -182,7 +201,9 @@ def _compared(ours: Row, recorded: Row) -> str:
     columns = {"Recall@20": "ours_recall20", "NDCG@20": "ours_ndcg20"}
     if all(float(ours[column]) == float(recorded[column]) for column in columns.values()):
         return "as recorded, to the last digit"
-    parts = (f"{name} {ours[column]}, recorded {recorded[column]}" for name, column in columns.items())
+    parts = (
+        f"{name} {ours[column]}, recorded {recorded[column]}" for name, column in columns.items()
+    )
     return "; ".join(parts)
 
 

@@ -25,7 +25,18 @@ COLUMNS = (
     "seconds",
     "commit",
 )
-SORTED_BY = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol", "seed", "temperature")
+SORTED_BY = (
+    "dataset",
+    "backbone",
+    "loss",
+    "form",
+    "setting",
+    "noise",
+    "mode",
+    "protocol",
+    "seed",
+    "temperature",
+)
 CUTOFF_COLUMNS = (*COLUMNS[:15], "k", "recall", "ndcg")
 Row = dict[str, str]
 
@@ -47,7 +58,11 @@ def row_of(cell: Cell, metrics: Mapping[str, Any], commit: str) -> Row:
         "seconds": round(metrics["seconds_per_epoch"] * metrics["trained_epochs"]),
         "commit": commit,
     }
-    row = cell.columns() | published_columns(cell) | {name: str(value) for name, value in values.items()}
+    row = (
+        cell.columns()
+        | published_columns(cell)
+        | {name: str(value) for name, value in values.items()}
+    )
     return {name: row[name] for name in COLUMNS}
 
 
@@ -62,7 +77,9 @@ def published_columns(cell: Cell) -> Row:
 
 def cutoff_rows(cell: Cell, metrics: Mapping[str, Any]) -> list[Row]:
     """Recall and NDCG of a finished run at every list length."""
-    lengths = sorted(int(name.partition("@")[2]) for name in metrics["test"] if name.startswith("recall@"))
+    lengths = sorted(
+        int(name.partition("@")[2]) for name in metrics["test"] if name.startswith("recall@")
+    )
     columns = cell.columns()
     return [
         columns
@@ -96,7 +113,9 @@ class Results:
     def tables_of_runs(self) -> list[str]:
         """The tables that there are, of which every row is a run."""
         tables = sorted(path.stem for path in self.directory.glob("*.csv"))
-        return [table for table in tables if (rows := self.rows(table)) and tuple(rows[0]) == COLUMNS]
+        return [
+            table for table in tables if (rows := self.rows(table)) and tuple(rows[0]) == COLUMNS
+        ]
 
     def rows_of_runs(self) -> list[Row]:
         """The rows of all those tables."""
@@ -112,10 +131,20 @@ class Results:
 
     def add_cutoffs(self, rows: Sequence[Row]) -> None:
         """Put in the values at every list length, of all tables together."""
-        self.merge("cutoffs", rows, columns=CUTOFF_COLUMNS, key=lambda row: (row["table"], *identity_of(row), row["k"]))
+        self.merge(
+            "cutoffs",
+            rows,
+            columns=CUTOFF_COLUMNS,
+            key=lambda row: (row["table"], *identity_of(row), row["k"]),
+        )
 
     def merge(
-        self, name: str, rows: Sequence[Row], *, columns: Sequence[str], key: Callable[[Row], tuple[str, ...]]
+        self,
+        name: str,
+        rows: Sequence[Row],
+        *,
+        columns: Sequence[str],
+        key: Callable[[Row], tuple[str, ...]],
     ) -> None:
         """Put rows into the file of this name, the whole of it rewritten at once.
 
@@ -129,7 +158,9 @@ class Results:
             return
         with self.locked():
             merged = {key(row): row for row in [*self.rows(name), *rows]}
-            ordered = sorted(merged.values(), key=lambda row: tuple(_sortable(row[column]) for column in columns))
+            ordered = sorted(
+                merged.values(), key=lambda row: tuple(_sortable(row[column]) for column in columns)
+            )
             self._write(name, ordered, columns)
 
     def replace(self, name: str, rows: Sequence[Row], *, columns: Sequence[str]) -> None:

@@ -33,7 +33,9 @@ def inside_trials(grid: Grid, outside: list[Cell], choice: Choice) -> dict[Group
                 "loss.temperature": temperature,
                 "training.learning_rate": learning_rate,
             }
-            trial = replace(cell, table=SEARCH, form="inside", settings=settings, settings_from=SOUGHT)
+            trial = replace(
+                cell, table=SEARCH, form="inside", settings=settings, settings_from=SOUGHT
+            )
             trials.setdefault(group_of(cell), []).append(trial)
     return trials
 
@@ -75,8 +77,12 @@ def _best_of_each_rate(ranked: Sequence[Cell], keep: int) -> list[Cell]:
 def inside_cells(grid: Grid, best: Cell, choice: Choice) -> Iterator[Cell]:
     """The cells of the inside form with the settings that were found, one per seed."""
     published = grid.published.form_value("inside", best.dataset, best.backbone, best.loss)
-    narrowed = replace(choice, modes=(best.mode,), protocols=(str(best.settings["evaluation.protocol"]),))
-    plain = replace(best, table="forms", published=published, setting=best.setting.partition(",")[0])
+    narrowed = replace(
+        choice, modes=(best.mode,), protocols=(str(best.settings["evaluation.protocol"]),)
+    )
+    plain = replace(
+        best, table="forms", published=published, setting=best.setting.partition(",")[0]
+    )
     yield from varied(plain, narrowed)
 
 

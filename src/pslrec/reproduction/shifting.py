@@ -3,7 +3,7 @@
 import numpy as np
 
 from pslrec.data import Dataset, Interactions
-from pslrec.data.splits.base import check_fraction, divide, each_pair_once
+from pslrec.data.splits import check_fraction, divide, each_pair_once
 from pslrec.errors import ConfigError
 from pslrec.seeding import generator
 
@@ -27,7 +27,9 @@ def shifted_split(
     """
     check_fraction("train_fraction", train_fraction)
     if not 0 <= strength <= STRONGEST:
-        raise ConfigError(f"the strength of a shift must be from 0 to {STRONGEST:g}, got {strength}")
+        raise ConfigError(
+            f"the strength of a shift must be from 0 to {STRONGEST:g}, got {strength}"
+        )
     ordered = each_pair_once(interactions)
     weights = ordered.item_counts()[ordered.items] ** -float(strength)
     # The first n arrivals of clocks with these rates are n draws without replacement.

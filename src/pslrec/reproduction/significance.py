@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from pslrec.artifacts import read_tensors
-from pslrec.evaluation.significance import compare
+from pslrec.evaluation import compare
 from pslrec.reproduction.cells import Cell, identity_of
 from pslrec.reproduction.execution import PER_USER
 from pslrec.reproduction.results import Results, Row
@@ -43,7 +43,9 @@ def update(results: Results, table: str, cells: Iterable[Cell], runs: Path) -> N
     by_group: dict[tuple[str, ...], dict[str, Summary]] = {}
     for summary in summarize(results.rows(table)):
         if summary["form"] != "inside":
-            by_group.setdefault(tuple(summary[name] for name in GROUP), {})[summary["loss"]] = summary
+            by_group.setdefault(tuple(summary[name] for name in GROUP), {})[summary["loss"]] = (
+                summary
+            )
     rows = []
     for group, losses in by_group.items():
         for loss in losses.keys() - {FIRST}:
@@ -63,7 +65,9 @@ def _row(
     first, second = pair
     key = (*group, first["loss"], second["loss"], metric)
     old = before.get(key, {})
-    row = dict(zip(KEY, key, strict=True)) | {name: old.get(name, "") for name in COLUMNS if name not in KEY}
+    row = dict(zip(KEY, key, strict=True)) | {
+        name: old.get(name, "") for name in COLUMNS if name not in KEY
+    }
     common = _common(first.ours(metric), second.ours(metric))
     differences = [b - a for a, b in common.values()]
     row["difference"] = f"{np.mean(differences):.5f}" if differences else ""
@@ -72,7 +76,9 @@ def _row(
     files = [_files(summary, common, directories) for summary in pair]
     seeds = sorted(files[0].keys() & files[1].keys())
     if seeds:
-        values = [np.mean([_values(of_loss[seed], metric) for seed in seeds], axis=0) for of_loss in files]
+        values = [
+            np.mean([_values(of_loss[seed], metric) for seed in seeds], axis=0) for of_loss in files
+        ]
         found = compare(values[0], values[1])
         row |= {
             "n_users": str(found.n_users),
@@ -83,7 +89,11 @@ def _row(
 
 
 def _common(first: Sample, second: Sample) -> dict[int, tuple[float, float]]:
-    return {seed: (value, second.by_seed[seed]) for seed, value in first.by_seed.items() if seed in second.by_seed}
+    return {
+        seed: (value, second.by_seed[seed])
+        for seed, value in first.by_seed.items()
+        if seed in second.by_seed
+    }
 
 
 def _over_seeds(differences: list[float]) -> str:
@@ -94,10 +104,18 @@ def _over_seeds(differences: list[float]) -> str:
     return f"{float(stats.ttest_1samp(differences, 0.0).pvalue):.2g}"
 
 
-def _files(summary: Summary, seeds: Iterable[int], directories: Mapping[tuple[str, ...], Path]) -> dict[int, Path]:
+def _files(
+    summary: Summary, seeds: Iterable[int], directories: Mapping[tuple[str, ...], Path]
+) -> dict[int, Path]:
     """The values of single users by seed, where run directories are there."""
-    places = {seed: directories.get(identity_of(summary.columns | {"seed": str(seed)})) for seed in seeds}
-    return {seed: place / PER_USER for seed, place in places.items() if place and (place / PER_USER).exists()}
+    places = {
+        seed: directories.get(identity_of(summary.columns | {"seed": str(seed)})) for seed in seeds
+    }
+    return {
+        seed: place / PER_USER
+        for seed, place in places.items()
+        if place and (place / PER_USER).exists()
+    }
 
 
 def _values(path: Path, metric: str) -> np.ndarray:

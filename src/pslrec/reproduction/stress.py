@@ -13,14 +13,13 @@ import polars as pl
 
 from pslrec.artifacts import read_metrics
 from pslrec.config import RunConfig
-from pslrec.data import Interactions, Preparation, load_interactions, prepare
-from pslrec.data.writing import write_dataset
+from pslrec.data import Interactions, Preparation, load_interactions, prepare, write_dataset
 from pslrec.errors import ConfigError
 from pslrec.experiment import run
 from pslrec.files import make_directory
 from pslrec.losses import LOSSES
 from pslrec.reproduction.shifting import shifted_split
-from pslrec.training.events import Listener
+from pslrec.training import Listener
 
 Test = Literal["shift", "noise"]
 NOISE_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -53,10 +52,14 @@ class StressPlan:
             LOSSES[loss]
         for loss in self.options:
             if loss not in self.losses:
-                raise ConfigError(f"there are settings for `{loss}`, which is not among the losses to test")
+                raise ConfigError(
+                    f"there are settings for `{loss}`, which is not among the losses to test"
+                )
         for level in self.noise:
             if not 0 < level <= 1:
-                raise ConfigError(f"`noise` must hold probabilities above 0 and up to 1, got {level}")
+                raise ConfigError(
+                    f"`noise` must hold probabilities above 0 and up to 1, got {level}"
+                )
 
 
 @dataclass(frozen=True)
@@ -133,14 +136,21 @@ def _cells(plan: StressPlan) -> list[StressCell]:
     if plan.noise:
         levels += [("noise", 0.0), *(("noise", level) for level in plan.noise)]
     return [
-        StressCell(test, level, loss, seed) for test, level in levels for loss in plan.losses for seed in plan.seeds
+        StressCell(test, level, loss, seed)
+        for test, level in levels
+        for loss in plan.losses
+        for seed in plan.seeds
     ]
 
 
-def _cell_config(config: RunConfig, cell: StressCell, plan: StressPlan, sources: Mapping[float, Path]) -> RunConfig:
+def _cell_config(
+    config: RunConfig, cell: StressCell, plan: StressPlan, sources: Mapping[float, Path]
+) -> RunConfig:
     tree = config.model_dump(exclude_none=True)
     # Options of the loss in the configuration hold for those losses that take them.
-    shared = {name: value for name, value in config.loss.options().items() if _takes(cell.loss, name)}
+    shared = {
+        name: value for name, value in config.loss.options().items() if _takes(cell.loss, name)
+    }
     tree["loss"] = {"name": cell.loss, **shared}
     settings: dict[str, Any] = {"training.seed": cell.seed, **plan.options.get(cell.loss, {})}
     if cell.test == "noise" and cell.level:
@@ -164,7 +174,13 @@ def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:
     """A directory with the data split anew; it is made once."""
     section = config.data
     keys = json.dumps(
-        [section.source, section.minimum_rating, section.k_core, section.train_fraction, section.split_seed]
+        [
+            section.source,
+            section.minimum_rating,
+            section.k_core,
+            section.train_fraction,
+            section.split_seed,
+        ]
     )
     digest = hashlib.sha256(keys.encode()).hexdigest()[:8]
     path = out / "data" / f"shift-{level:g}-{digest}"
@@ -173,7 +189,9 @@ def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:
         if section.minimum_rating is not None or section.k_core:
             whole = prepare(whole, Preparation(section.minimum_rating, section.k_core))
         fraction = 0.8 if section.train_fraction is None else section.train_fraction
-        write_dataset(shifted_split(whole, level, train_fraction=fraction, seed=section.split_seed), path)
+        write_dataset(
+            shifted_split(whole, level, train_fraction=fraction, seed=section.split_seed), path
+        )
     return path
 
 
@@ -231,5 +249,7 @@ def summarize(runs: pl.DataFrame, base: str) -> pl.DataFrame:
         reference = rows.get((test, level, base))
         for name in METRICS:
             is_known = reference is not None and reference[name] > 0
-            row[f"{name}_improvement"] = row[name] / reference[name] - 1 if is_known and reference else None
+            row[f"{name}_improvement"] = (
+                row[name] / reference[name] - 1 if is_known and reference else None
+            )
     return pl.DataFrame(list(rows.values()), infer_schema_length=None)

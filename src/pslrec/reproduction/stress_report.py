@@ -6,9 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from pslrec.files import make_directory, write_text
-from pslrec.reporting.axes import Axis
-from pslrec.reporting.charts import Area, Series, line_chart
-from pslrec.reporting.document import Chart
+from pslrec.reporting import Area, Axis, Chart, Series, line_chart
 from pslrec.reproduction.drawing import write_chart
 from pslrec.reproduction.stress import summarize
 
@@ -64,7 +62,10 @@ def stress_chart(summary: pl.DataFrame, test: str, *, base: str, name: str) -> C
     for loss in losses:
         own = rows.filter(pl.col("loss") == loss).sort("level")
         errors = own["ndcg@20_deviation"].fill_null(0.0).to_list()
-        points = [(float(levels.index(level)), value) for level, value in own.select("level", "ndcg@20").rows()]
+        points = [
+            (float(levels.index(level)), value)
+            for level, value in own.select("level", "ndcg@20").rows()
+        ]
         series.append(Series(loss, points, errors=errors, is_reference=loss == base))
     area = _area(rows, losses, base)
     says = SAYS[test] if area is None else f"{SAYS[test]} The area is what {area.label}."
@@ -86,7 +87,9 @@ def _area(rows: pl.DataFrame, losses: Sequence[str], base: str) -> Area | None:
         if gain is not None
     }
     pairs = list(zip(lower["ndcg@20"], upper["ndcg@20"], strict=True))
-    edges = [[(float(place), edge(pair)) for place, pair in enumerate(pairs)] for edge in (min, max)]
+    edges = [
+        [(float(place), edge(pair)) for place, pair in enumerate(pairs)] for edge in (min, max)
+    ]
     return Area(f"{best} gains over {base}", edges[0], edges[1], list(losses).index(best), notes)
 
 
@@ -101,7 +104,9 @@ def _page(summary: pl.DataFrame, base: str, name: str) -> str:
             "| level | loss | NDCG@20 | Recall@20 | gain in NDCG@20 | gain in Recall@20 |",
             "| ---: | --- | ---: | ---: | ---: | ---: |",
         ]
-        lines += ["| " + " | ".join(shown_row(row, base)) + " |" for row in rows.iter_rows(named=True)]
+        lines += [
+            "| " + " | ".join(shown_row(row, base)) + " |" for row in rows.iter_rows(named=True)
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -119,5 +124,7 @@ def shown_row(row: dict[str, object], base: str) -> list[str]:
         cells.append(f"{row[name]:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}"))
     for name in ("ndcg@20", "recall@20"):
         gain = row[f"{name}_improvement"]
-        cells.append("" if gain is None or row["loss"] == base else f"{100 * float(str(gain)):+.1f} %")
+        cells.append(
+            "" if gain is None or row["loss"] == base else f"{100 * float(str(gain)):+.1f} %"
+        )
     return cells

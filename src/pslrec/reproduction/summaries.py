@@ -106,13 +106,20 @@ def summarize(rows: Iterable[Row]) -> list[Summary]:
 
 
 def _summary(rows: list[Row]) -> Summary:
-    samples = {metric: Sample({int(row["seed"]): float(row[f"ours_{metric}"]) for row in rows}) for metric in METRICS}
+    samples = {
+        metric: Sample({int(row["seed"]): float(row[f"ours_{metric}"]) for row in rows})
+        for metric in METRICS
+    }
     first = rows[0]
     names = [name for name in ("table", *IDENTITY, "published_in") if name != "seed"]
     return Summary(
         columns={name: first[name] for name in names},
         recall20=samples["recall20"],
         ndcg20=samples["ndcg20"],
-        published={metric: float(first[f"published_{metric}"]) for metric in METRICS if first[f"published_{metric}"]},
+        published={
+            metric: float(first[f"published_{metric}"])
+            for metric in METRICS
+            if first[f"published_{metric}"]
+        },
         is_selected_on_test=any(row["selected_on_test"] == "True" for row in rows),
     )

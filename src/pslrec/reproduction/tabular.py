@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "±": r"$\pm$", "@": "@", "-": "-", "$": r"\$"}
+LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "±": r"$\pm$",
+    "@": "@",
+    "-": "-",
+    "$": r"\$",
+}
 
 
 @dataclass(frozen=True)
@@ -62,4 +71,6 @@ class TextTable:
 
 
 def _escaped(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in text.replace("**", "").replace("`", ""))
+    return "".join(
+        LATEX.get(character, character) for character in text.replace("**", "").replace("`", "")
+    )

@@ -9,10 +9,17 @@ import numpy as np
 import polars as pl
 
 from pslrec.files import make_directory, write_text
-from pslrec.losses.base import TEMPERATURES
+from pslrec.losses import TEMPERATURES
 from pslrec.reproduction.drawing import write_chart
 from pslrec.reproduction.model_scores import ModelScores, read_scores, run_names, synthetic_runs
-from pslrec.reproduction.theory_measures import SHOWN, Share, bounds, loss_name, robustness, weight_shares
+from pslrec.reproduction.theory_measures import (
+    SHOWN,
+    Share,
+    bounds,
+    loss_name,
+    robustness,
+    weight_shares,
+)
 from pslrec.reproduction.theory_report import theory_charts, theory_page
 from pslrec.seeding import generator
 
@@ -30,7 +37,12 @@ def write(out_directory: Path, runs: Sequence[Path] = (), *, most_users: int = 3
     """
     make_directory(out_directory)
     paths = list(runs) or synthetic_runs(out_directory / "runs")
-    tables: dict[str, list[dict[str, Any]]] = {"bounds": [], "gaps": [], "robustness": [], "weights": []}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "bounds": [],
+        "gaps": [],
+        "robustness": [],
+        "weights": [],
+    }
     for path, name in zip(paths, run_names(paths), strict=True):
         model = read_scores(path, name, most_users=most_users)
         tables["bounds"] += bound_rows(model)
@@ -64,7 +76,9 @@ def bound_rows(model: ModelScores) -> list[dict[str, Any]]:
     ]
 
 
-def gap_rows(model: ModelScores, temperatures: Sequence[float] = TEMPERATURES) -> list[dict[str, Any]]:
+def gap_rows(
+    model: ModelScores, temperatures: Sequence[float] = TEMPERATURES
+) -> list[dict[str, Any]]:
     """How far each loss lies above -log DCG, by temperature: quantiles over users."""
     rows: list[dict[str, Any]] = []
     for temperature in sorted({*temperatures, model.temperature}):
@@ -72,7 +86,9 @@ def gap_rows(model: ModelScores, temperatures: Sequence[float] = TEMPERATURES) -
         for surrogate in SHOWN:
             name = loss_name(surrogate)
             gaps = np.array([values[name] - values["dcg"] for values in found])
-            low, quarter, median, three, high = np.quantile(gaps, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
+            low, quarter, median, three, high = np.quantile(
+                gaps, [0.05, 0.25, 0.5, 0.75, 0.95]
+            ).tolist()
             rows.append(
                 {
                     "run": model.name,
@@ -86,7 +102,9 @@ def gap_rows(model: ModelScores, temperatures: Sequence[float] = TEMPERATURES) -
                     "gap_75": three,
                     "gap_95": high,
                     "below_dcg": int((gaps < -1e-9).sum()),
-                    "tighter_than_sl": statistics.fmean(values[name] <= values["SL"] + 1e-9 for values in found),
+                    "tighter_than_sl": statistics.fmean(
+                        values[name] <= values["SL"] + 1e-9 for values in found
+                    ),
                 }
             )
     return rows
@@ -115,13 +133,17 @@ def robustness_rows(model: ModelScores, n_pairs: int = N_ROBUST_PAIRS) -> list[d
                 "n_items": len(pairs[0]),
                 "n_effective_median": statistics.median(one.n_effective for one in found),
                 "largest_error_of_worst_case": max(abs(one.dual - one.worst_case) for one in found),
-                "largest_error_of_temperature": max(abs(one.temperature / model.temperature - 1) for one in found),
+                "largest_error_of_temperature": max(
+                    abs(one.temperature / model.temperature - 1) for one in found
+                ),
             }
         )
     return rows
 
 
-def weight_rows(model: ModelScores, temperatures: Sequence[float] = TEMPERATURES) -> list[dict[str, Any]]:
+def weight_rows(
+    model: ModelScores, temperatures: Sequence[float] = TEMPERATURES
+) -> list[dict[str, Any]]:
     """The share of the gradient that goes to the hardest negatives and to false ones, by surrogate and temperature."""
     rows: list[dict[str, Any]] = []
     for temperature in sorted({*temperatures, model.temperature}):
@@ -138,7 +160,9 @@ def weight_rows(model: ModelScores, temperatures: Sequence[float] = TEMPERATURES
                     "group": group,
                     "share_of_weight": share.share,
                     "share_of_draws": share.share_by_number,
-                    "times_its_share": share.share / share.share_by_number if share.share_by_number else None,
+                    "times_its_share": share.share / share.share_by_number
+                    if share.share_by_number
+                    else None,
                 }
                 for group, share in total.items()
             ]

@@ -8,8 +8,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from pslrec.losses import SURROGATES
-from pslrec.losses.surrogates import Surrogate
+from pslrec.losses import SURROGATES, Surrogate
 from pslrec.reproduction.model_scores import UserScores
 
 # Tightest first where d is large; the last two lie above exp.
@@ -40,7 +39,9 @@ def bounds(user: UserScores, temperature: float) -> dict[str, float]:
     for differences in user.differences():
         ranks.append((differences >= 0).sum(dim=1))
         for name, activation in activations.items():
-            sums[name] += float(torch.logsumexp(activation.log_value(differences) / temperature, dim=1).sum())
+            sums[name] += float(
+                torch.logsumexp(activation.log_value(differences) / temperature, dim=1).sum()
+            )
     rank, n_positives = torch.cat(ranks).double(), len(user.positives)
     return {
         "dcg": -math.log(float((1 / torch.log2(1 + rank)).sum())) + math.log(n_positives),
@@ -86,9 +87,13 @@ def robustness(differences: Tensor, surrogate: str, temperature: float) -> Robus
         scale = math.exp(log_temperature)
         return scale * (float(torch.logsumexp(terms / scale, dim=0)) - math.log(n_items) + radius)
 
-    found = minimize_scalar(dual, bounds=(math.log(1e-3), math.log(10.0)), method="bounded", options={"xatol": 1e-9})
+    found = minimize_scalar(
+        dual, bounds=(math.log(1e-3), math.log(10.0)), method="bounded", options={"xatol": 1e-9}
+    )
     worst = float((weights * terms).sum())
-    return Robustness(radius, n_items * math.exp(-radius), worst, float(found.fun), math.exp(float(found.x)))
+    return Robustness(
+        radius, n_items * math.exp(-radius), worst, float(found.fun), math.exp(float(found.x))
+    )
 
 
 class Share(NamedTuple):
@@ -163,11 +168,15 @@ def hardest(user: UserScores, share: float = 0.01) -> Tensor:
     return negatives[user.scores[negatives].topk(min(count, len(negatives))).indices]
 
 
-def gradient_weights(activation: Surrogate, differences: Tensor, temperature: float, weights: Tensor) -> Tensor:
+def gradient_weights(
+    activation: Surrogate, differences: Tensor, temperature: float, weights: Tensor
+) -> Tensor:
     """The derivative of each positive's loss by the score of each negative, shape (positives, items)."""
     logarithms = activation.log_value(differences)
     # One maximum for both: a 200th power leaves the range of a float.
     highest = logarithms.max(dim=1, keepdim=True).values
     powers = torch.exp((logarithms - highest) / temperature) * weights
-    slopes = activation.derivative(differences) / logarithms.exp().clamp(min=NEGLIGIBLE) / temperature
+    slopes = (
+        activation.derivative(differences) / logarithms.exp().clamp(min=NEGLIGIBLE) / temperature
+    )
     return powers * slopes / powers.sum(dim=1, keepdim=True).clamp(min=1e-300)

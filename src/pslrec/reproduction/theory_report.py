@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from pslrec.reporting.axes import Axis
-from pslrec.reporting.charts import Series, histogram, line_chart
-from pslrec.reporting.document import Chart
+from pslrec.reporting import Axis, Chart, Series, histogram, line_chart
 from pslrec.reproduction.model_scores import HELD_OUT, PLANTED, TRUTH
 from pslrec.reproduction.theory_measures import ABOVE, HARDEST
 
@@ -33,11 +31,15 @@ def theory_charts(frames: Mapping[str, pl.DataFrame]) -> dict[str, Chart]:
     run = str(frames["bounds"]["run"][0])
     charts = {"gaps": _gap_histogram(frames["bounds"].filter(pl.col("run") == run), run)}
     own = frames["gaps"].filter(pl.col("run") == run)
-    reference = own.filter(pl.col("loss") == "SL").select("temperature", pl.col("gap_median").alias("of_sl"))
+    reference = own.filter(pl.col("loss") == "SL").select(
+        "temperature", pl.col("gap_median").alias("of_sl")
+    )
     charts["gaps-by-temperature"] = _by_temperature(
         f"Gap to -log DCG beside that of SL, {run}",
         "How far each loss lies above -log DCG + log |P|, in the median over users, relative to SL. Lower is tighter.",
-        own.join(reference, on="temperature").with_columns(value=100 * pl.col("gap_median") / pl.col("of_sl")),
+        own.join(reference, on="temperature").with_columns(
+            value=100 * pl.col("gap_median") / pl.col("of_sl")
+        ),
         "gap in % of SL's",
     )
     shares = frames["weights"]
@@ -67,14 +69,20 @@ def _gap_histogram(rows: pl.DataFrame, run: str) -> Chart:
     medians = ", ".join(f"{name} {np.median(values):.3f}" for name, values in gaps.items())
     tau = float(rows["temperature"][0])
     says = f"Gap of each user between the loss and -log DCG + log |P| at temperature {tau:g}. Medians: {medians}."
-    return histogram(f"Gap between loss and -log DCG, {run}", says, edges.tolist(), shares, x=Axis("gap"))
+    return histogram(
+        f"Gap between loss and -log DCG, {run}", says, edges.tolist(), shares, x=Axis("gap")
+    )
 
 
 def _by_temperature(title: str, says: str, rows: pl.DataFrame, label: str) -> Chart:
     series = []
     for style, name in enumerate(FAMILY):
         own = rows.filter(pl.col("loss") == name).sort("temperature")
-        series.append(Series(name, own.select("temperature", "value").rows(), style, is_reference=name == "SL"))
+        series.append(
+            Series(
+                name, own.select("temperature", "value").rows(), style, is_reference=name == "SL"
+            )
+        )
     return line_chart(title, says, series, x=Axis("temperature"), y=Axis(label))
 
 
@@ -93,7 +101,11 @@ def theory_page(frames: Mapping[str, pl.DataFrame]) -> str:
         "Sums run over all items, as the paper prints them. Every number is in the CSV files beside this page.",
         "",
     ]
-    lines += [*_bounds_part(frames), *_robustness_part(frames["robustness"]), *_weights_part(frames["weights"])]
+    lines += [
+        *_bounds_part(frames),
+        *_robustness_part(frames["robustness"]),
+        *_weights_part(frames["weights"]),
+    ]
     return "\n".join(lines)
 
 
@@ -106,8 +118,18 @@ def _bounds_part(frames: Mapping[str, pl.DataFrame]) -> list[str]:
     )
     lines = ["## How tight the losses are", "", says, "", "![Gaps](theory-gaps.svg)", ""]
     lines += ["![By temperature](theory-gaps-by-temperature.svg)", ""]
-    header = ["run", "temperature", "loss", "median gap", "5 %", "95 %", "users with a tighter value than SL"]
-    own = gaps.join(frames["bounds"].select("run", "temperature"), on=["run", "temperature"], how="semi")
+    header = [
+        "run",
+        "temperature",
+        "loss",
+        "median gap",
+        "5 %",
+        "95 %",
+        "users with a tighter value than SL",
+    ]
+    own = gaps.join(
+        frames["bounds"].select("run", "temperature"), on=["run", "temperature"], how="semi"
+    )
     rows = [
         [
             row["run"],
@@ -180,11 +202,19 @@ def _comparison(frame: pl.DataFrame) -> list[str]:
     lines = []
     for group in frame["group"].unique(maintain_order=True).to_list():
         rows = frame.filter(pl.col("group") == group)
-        relu, softmax = (rows.filter(pl.col("loss") == name)["share_of_weight"] for name in ("PSL-relu", "SL"))
-        ratios = [100 * (mine / theirs - 1) for mine, theirs in zip(relu, softmax, strict=True) if theirs > NEGLIGIBLE]
+        relu, softmax = (
+            rows.filter(pl.col("loss") == name)["share_of_weight"] for name in ("PSL-relu", "SL")
+        )
+        ratios = [
+            100 * (mine / theirs - 1)
+            for mine, theirs in zip(relu, softmax, strict=True)
+            if theirs > NEGLIGIBLE
+        ]
         if ratios:
             span = f"{min(ratios):+.1f} % to {max(ratios):+.1f} %"
-            lines.append(f"- {group}: beside SL, PSL-relu changes the share by {span}, over runs and temperatures.")
+            lines.append(
+                f"- {group}: beside SL, PSL-relu changes the share by {span}, over runs and temperatures."
+            )
     return lines
 
 

@@ -44,7 +44,10 @@ def judged(first: BySeed, second: BySeed | None = None) -> Judgement:
     common = [first[seed] - second[seed] for seed in first if seed in second]
     if len(common) >= ENOUGH_SEEDS:
         return _judgement(fmean(common), _reach(common), str(len(common)))
-    value, counted = fmean(first.values()) - fmean(second.values()), f"{len(first)} and {len(second)}"
+    value, counted = (
+        fmean(first.values()) - fmean(second.values()),
+        f"{len(first)} and {len(second)}",
+    )
     larger = max((first, second), key=len)
     if len(larger) < ENOUGH_SEEDS:
         return _judgement(value, None, counted)

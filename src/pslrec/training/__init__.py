@@ -1,14 +1,33 @@
 """Batches, a backbone and a loss become a trained model."""
 
-from pslrec.training.checkpoint import Checkpoint, Progress
-from pslrec.training.keeping import Store
-from pslrec.training.objective import SampledObjective, scored_tables
-from pslrec.training.options import TrainingOptions
-from pslrec.training.stopping import TrainingInterrupted
-from pslrec.training.trainer import Trainer, TrainingDivergedError
+from pslrec.training._catalog_objective import CatalogObjective
+from pslrec.training._checkpoint import Checkpoint, Progress
+from pslrec.training._estimate import described_memory, memory_estimate
+from pslrec.training._events import (
+    BatchFinished,
+    CheckpointSaved,
+    EpochFinished,
+    EstimateMade,
+    Event,
+    Listener,
+    TrainingStarted,
+)
+from pslrec.training._keeping import Store
+from pslrec.training._objective import SampledObjective, scored_tables
+from pslrec.training._options import TrainingOptions
+from pslrec.training._steps import build_step
+from pslrec.training._stopping import TrainingInterrupted
+from pslrec.training._trainer import Trainer, TrainingDivergedError
 
 __all__ = [
+    "BatchFinished",
+    "CatalogObjective",
     "Checkpoint",
+    "CheckpointSaved",
+    "EpochFinished",
+    "EstimateMade",
+    "Event",
+    "Listener",
     "Progress",
     "SampledObjective",
     "Store",
@@ -16,5 +35,9 @@ __all__ = [
     "TrainingDivergedError",
     "TrainingInterrupted",
     "TrainingOptions",
+    "TrainingStarted",
+    "build_step",
+    "described_memory",
+    "memory_estimate",
     "scored_tables",
 ]

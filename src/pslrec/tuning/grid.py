@@ -32,7 +32,9 @@ class Cell:
 
     def described(self) -> str:
         """The settings in words, sections left out."""
-        return ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in self.settings.items())
+        return ", ".join(
+            f"{name.rpartition('.')[2]} {value}" for name, value in self.settings.items()
+        )
 
 
 def default_grid(config: RunConfig, *, fixed: Sequence[str] = ()) -> Grid:
@@ -63,7 +65,9 @@ def grid_cells(config: RunConfig, grid: Grid) -> list[Cell]:
     """
     for name, values in grid.items():
         if name.startswith(NOT_SEARCHED):
-            raise ConfigError(f"`{name}` can not be searched: cells would be judged on different data; set it for all")
+            raise ConfigError(
+                f"`{name}` can not be searched: cells would be judged on different data; set it for all"
+            )
         if not values:
             raise ConfigError(f"the grid has no value for `{name}`")
     cells: dict[str, Cell] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from pslrec.artifacts import read_metrics
-from pslrec.experiment.searching import VALIDATION_FILE
+from pslrec.experiment import VALIDATION_FILE
 from pslrec.files import exclusive, write_text
 from pslrec.tuning.grid import Cell
 
@@ -81,7 +81,9 @@ class TuningResult:
         found = []
         for name in names:
             values = {cell.cell.settings[name] for cell in self.cells}
-            is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+            is_number = all(
+                isinstance(value, int | float) and not isinstance(value, bool) for value in values
+            )
             if best is not None and is_number and len(values) > 1:
                 value = best.cell.settings[name]
                 # Nothing lies below 0.
@@ -91,7 +93,9 @@ class TuningResult:
 
     def to_frame(self) -> pl.DataFrame:
         """One row per cell: its settings, and what it reached on validation."""
-        return pl.DataFrame([_row(cell, rank, self.metric) for rank, cell in enumerate(self.cells, 1)], strict=False)
+        return pl.DataFrame(
+            [_row(cell, rank, self.metric) for rank, cell in enumerate(self.cells, 1)], strict=False
+        )
 
 
 def _row(outcome: CellOutcome, rank: int, metric: str) -> dict[str, Any]:
@@ -141,10 +145,17 @@ def write_results(result: TuningResult, grid: Mapping[str, Sequence[Any]]) -> No
         "is_complete": result.is_complete,
         "grid": {name: list(values) for name, values in grid.items()},
         "cells": [
-            {"cell": each.cell.key, "settings": dict(each.cell.settings), "state": each.state, **each.found}
+            {
+                "cell": each.cell.key,
+                "settings": dict(each.cell.settings),
+                "state": each.state,
+                **each.found,
+            }
             for each in result.cells
         ],
-        "best": None if best is None else {"cell": best.cell.key, "settings": dict(best.cell.settings)},
+        "best": None
+        if best is None
+        else {"cell": best.cell.key, "settings": dict(best.cell.settings)},
         "metrics": dict(result.metrics),
     }
     # Two processes that share a search write the same names, and the three files belong together.

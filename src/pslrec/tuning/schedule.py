@@ -20,7 +20,9 @@ def single_round(n_cells: int, epochs: int) -> list[Round]:
     return [Round(epochs, n_cells)]
 
 
-def halving_rounds(n_cells: int, epochs: int, *, validate_every: int, factor: int = HALVING_FACTOR) -> list[Round]:
+def halving_rounds(
+    n_cells: int, epochs: int, *, validate_every: int, factor: int = HALVING_FACTOR
+) -> list[Round]:
     """Successive halving: each round trains `factor` times longer and keeps one cell of `factor`.
 
     As many rounds as there are cells for, and no round shorter than two looks at the validation part.

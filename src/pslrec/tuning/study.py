@@ -16,7 +16,7 @@ from pslrec.evaluation import DEFAULT_METRICS
 from pslrec.experiment import build_batches, judge_chosen, load_training_data, train_on_validation
 from pslrec.files import make_directory
 from pslrec.losses import LOSSES
-from pslrec.training.events import Event
+from pslrec.training import Event
 from pslrec.tuning.grid import Cell, Grid, default_grid, grid_cells
 from pslrec.tuning.outcomes import CellOutcome, TuningResult, ranked, read_outcome, write_results
 from pslrec.tuning.schedule import Round, epochs_ahead, halving_rounds, single_round
@@ -100,22 +100,31 @@ def tune(
         directory = out or Path(stack.enter_context(TemporaryDirectory(prefix="pslrec-tune-")))
         make_directory(directory)
         study = _Study(directory, cells, metric, listener or (lambda _: None))
-        study.deadline = float("inf") if budget_seconds is None else time.monotonic() + budget_seconds
+        study.deadline = (
+            float("inf") if budget_seconds is None else time.monotonic() + budget_seconds
+        )
         n_open = sum(cell.state in ("open", "paused") for cell in study.ranking())
         logger.info("%d cells in %s, %d of them to train", len(cells), directory, n_open)
         is_complete = study.search(_rounds(cells, config, halving=halving))
         result = TuningResult(directory, metric, study.ranking(), {}, is_complete)
         if is_complete and result.best is None:
             write_results(result, chosen_grid)
-            raise ConfigError(f"no cell could be trained to its end; the first: {_reason(result.cells)}")
+            raise ConfigError(
+                f"no cell could be trained to its end; the first: {_reason(result.cells)}"
+            )
         if is_complete and result.best is not None:
-            result = TuningResult(directory, metric, result.cells, _judged(result.best.directory), is_complete)
+            result = TuningResult(
+                directory, metric, result.cells, _judged(result.best.directory), is_complete
+            )
         write_results(result, chosen_grid)
         return result
 
 
 def _aim(config: RunConfig) -> int:
-    return LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss")).selection_k or SELECTION_K
+    return (
+        LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss")).selection_k
+        or SELECTION_K
+    )
 
 
 def _prepared(config: RunConfig, metric: str) -> RunConfig:
@@ -130,7 +139,9 @@ def _prepared(config: RunConfig, metric: str) -> RunConfig:
             "set `data.validation` to fraction"
         )
     if config.training.refit:
-        raise ConfigError("a search chooses on validation; leave out `training.refit`, and refit what it chose")
+        raise ConfigError(
+            "a search chooses on validation; leave out `training.refit`, and refit what it chose"
+        )
     settings: dict[str, Any] = {"evaluation.k": sorted({*config.evaluation.k, int(k)})}
     if config.training.epochs == "auto":
         # Rounds are counted in epochs, so all cells get the same number.
@@ -144,16 +155,25 @@ def _rounds(cells: Sequence[Cell], config: RunConfig, *, halving: bool) -> list[
     values = {cell.config.training.epochs for cell in cells}
     epochs = {value for value in values if value != "auto"}
     if len(epochs) < len(values):
-        raise ConfigError("`training.epochs` in a grid must be numbers; `auto` goes beside the grid")
+        raise ConfigError(
+            "`training.epochs` in a grid must be numbers; `auto` goes beside the grid"
+        )
     if not halving:
         return single_round(len(cells), max(epochs))
     if len(epochs) > 1:
-        raise ConfigError("`training.epochs` can not be searched with halving, which decides on the epochs itself")
+        raise ConfigError(
+            "`training.epochs` can not be searched with halving, which decides on the epochs itself"
+        )
     return halving_rounds(len(cells), epochs.pop(), validate_every=config.training.validate_every)
 
 
 def _reason(cells: Sequence[CellOutcome]) -> str:
-    return str(next((each.found["failed"] for each in cells if each.found.get("failed")), "it has no validation value"))
+    return str(
+        next(
+            (each.found["failed"] for each in cells if each.found.get("failed")),
+            "it has no validation value",
+        )
+    )
 
 
 def _judged(path: Path) -> dict[str, Any]:
@@ -166,13 +186,17 @@ def _judged(path: Path) -> dict[str, Any]:
 
 
 class _Study:
-    def __init__(self, directory: Path, cells: Sequence[Cell], metric: str, listener: Listener) -> None:
+    def __init__(
+        self, directory: Path, cells: Sequence[Cell], metric: str, listener: Listener
+    ) -> None:
         self.directory, self.cells, self.metric, self.listener = directory, cells, metric, listener
         self.deadline = float("inf")
         self._epochs, self._seconds = 0, 0.0
 
     def ranking(self, cells: Sequence[Cell] | None = None) -> list[CellOutcome]:
-        return ranked([self._read(cell) for cell in (self.cells if cells is None else cells)], self.metric)
+        return ranked(
+            [self._read(cell) for cell in (self.cells if cells is None else cells)], self.metric
+        )
 
     def search(self, rounds: Sequence[Round]) -> bool:
         """Train round after round; whether all of them were made."""
@@ -180,7 +204,9 @@ class _Study:
         for number, each in enumerate(rounds):
             if not self._train_round(alive, rounds[number:]):
                 return False
-            with_value = [one.cell for one in self.ranking(alive) if one.value(self.metric) is not None]
+            with_value = [
+                one.cell for one in self.ranking(alive) if one.value(self.metric) is not None
+            ]
             alive = with_value[: each.n_kept]
         return True
 
@@ -194,7 +220,9 @@ class _Study:
                 if self._is_through(cell, until):  # by another process, in the meantime
                     continue
                 n_done = sum(self._is_through(other, until) for other in alive)
-                has_trained |= self._train(CellStarted(cell, n_done, len(alive), until), alive, rounds)
+                has_trained |= self._train(
+                    CellStarted(cell, n_done, len(alive), until), alive, rounds
+                )
             if not has_trained:
                 time.sleep(WAIT_SECONDS)
         return True
@@ -208,7 +236,9 @@ class _Study:
 
         self.listener(start)
         try:
-            train_on_validation(start.cell.config, out=before.directory, pause=pause, listeners=[self.listener])
+            train_on_validation(
+                start.cell.config, out=before.directory, pause=pause, listeners=[self.listener]
+            )
         except DirectoryInUseError:
             return False
         outcome = self._read(start.cell)
@@ -222,7 +252,11 @@ class _Study:
         if not self._epochs:
             return 0.0
         until, n_kept = rounds[0]
-        here = sum(max(0, until - self._read(cell).epochs) for cell in alive if not self._is_through(cell, until))
+        here = sum(
+            max(0, until - self._read(cell).epochs)
+            for cell in alive
+            if not self._is_through(cell, until)
+        )
         later = epochs_ahead(rounds, n_kept) - n_kept * until
         return (here + later) * self._seconds / self._epochs
 

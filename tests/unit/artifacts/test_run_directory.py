@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from pslrec.artifacts import ArtifactError, RunDirectory, check_format, model_tensors
-from pslrec.artifacts.run_directory import FORMAT
+from pslrec.artifacts._run_directory import FORMAT
 from pslrec.backbones import BACKBONES
 from pslrec.data import Dataset
-from pslrec.data.synthetic import checkerboard
+from pslrec.data._synthetic import checkerboard
 from pslrec.training import Checkpoint, Progress
-from pslrec.training.events import EpochFinished, TrainingStarted
+from pslrec.training._events import EpochFinished, TrainingStarted
 
 
 @pytest.fixture
@@ -35,7 +35,8 @@ def test_a_second_run_in_the_same_directory_says_so_and_stops(tmp_path: Path) ->
     with (
         RunDirectory(tmp_path / "run"),
         pytest.raises(
-            ArtifactError, match=r"another run is working in .*run; wait for it, or choose another directory"
+            ArtifactError,
+            match=r"another run is working in .*run; wait for it, or choose another directory",
         ),
         RunDirectory(tmp_path / "run", resume=True),
     ):
@@ -60,7 +61,9 @@ def test_a_refused_directory_is_not_left_locked(begun: Path) -> None:
         assert directory.is_started
 
 
-def test_a_directory_in_which_beginning_was_cut_short_can_be_begun_again(begun: Path, board: Dataset) -> None:
+def test_a_directory_in_which_beginning_was_cut_short_can_be_begun_again(
+    begun: Path, board: Dataset
+) -> None:
     (begun / "format").unlink()  # it is written last
     with RunDirectory(begun) as directory:
         assert not directory.is_started
@@ -71,9 +74,15 @@ def test_a_directory_in_which_beginning_was_cut_short_can_be_begun_again(begun: 
 @pytest.mark.parametrize("content", ["2\n", "", "\x00\x01"])
 def test_another_format_is_explained(begun: Path, content: str) -> None:
     (begun / "format").write_text(content)
-    with pytest.raises(ArtifactError, match=r"was written in format .*, this version reads format 1; train it again"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"was written in format .*, this version reads format 1; train it again",
+    ):
         check_format(begun)
-    with pytest.raises(ArtifactError, match="this version reads format 1"), RunDirectory(begun, resume=True):
+    with (
+        pytest.raises(ArtifactError, match="this version reads format 1"),
+        RunDirectory(begun, resume=True),
+    ):
         pass
     with pytest.raises(ArtifactError, match="holds no run"):
         check_format(begun.parent)
@@ -81,16 +90,35 @@ def test_another_format_is_explained(begun: Path, content: str) -> None:
 
 def test_a_path_that_can_not_be_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match="file cannot be written to: file exists"), RunDirectory(tmp_path / "file"):
+    with (
+        pytest.raises(ArtifactError, match="file cannot be written to: file exists"),
+        RunDirectory(tmp_path / "file"),
+    ):
         pass
 
 
-def test_a_run_begins_with_what_is_needed_to_recommend_by_external_id(begun: Path, board: Dataset) -> None:
+def test_a_run_begins_with_what_is_needed_to_recommend_by_external_id(
+    begun: Path, board: Dataset
+) -> None:
     assert (begun / "format").read_text() == FORMAT + "\n"
-    assert pl.read_parquet(begun / "users.parquet")["id"].to_list() == board.user_vocabulary.series.to_list()
-    assert pl.read_parquet(begun / "items.parquet")["id"].to_list() == board.item_vocabulary.series.to_list()
+    assert (
+        pl.read_parquet(begun / "users.parquet")["id"].to_list()
+        == board.user_vocabulary.series.to_list()
+    )
+    assert (
+        pl.read_parquet(begun / "items.parquet")["id"].to_list()
+        == board.item_vocabulary.series.to_list()
+    )
     environment = json.loads((begun / "environment.json").read_text())
-    assert {"pslrec", "python", "torch", "numpy", "processor", "threads", "kernels"} <= environment.keys()
+    assert {
+        "pslrec",
+        "python",
+        "torch",
+        "numpy",
+        "processor",
+        "threads",
+        "kernels",
+    } <= environment.keys()
     names = [os.uname().nodename, os.environ.get("USER", "")]
     text = json.dumps(environment)
     assert not any(name and len(name) > 4 and name in text for name in names)
@@ -152,7 +180,9 @@ def test_the_log_has_a_line_per_epoch(begun: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", ["", '{"epoch": 3, "lo', '{"epoch": ', "\n", "\udcff"])
-def test_a_resumed_run_drops_what_it_will_write_again_and_what_was_cut_short(begun: Path, torn: str) -> None:
+def test_a_resumed_run_drops_what_it_will_write_again_and_what_was_cut_short(
+    begun: Path, torn: str
+) -> None:
     directory = RunDirectory(begun)
     directory.listen(TrainingStarted(9, 5, 0, 0))
     for epoch in (1, 2, 3):

@@ -1,16 +1,17 @@
 import numpy as np
 import torch
 
-from pslrec.backbones.graph import Graph, normalized_matrix
-from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.backbones._graph import Graph, normalized_matrix
+from pslrec.data import Interactions, Vocabulary
 
 PAIRS = [(0, 0), (0, 1), (1, 1), (1, 2), (3, 1)]  # user 2 and item 3 have none
 
 
 def interactions(pairs: list[tuple[int, int]], n_users: int = 4, n_items: int = 4) -> Interactions:
     users, items = np.array(pairs).reshape(-1, 2).T
-    return Interactions(users, items, Vocabulary(np.arange(n_users), "user"), Vocabulary(np.arange(n_items), "item"))
+    return Interactions(
+        users, items, Vocabulary(np.arange(n_users), "user"), Vocabulary(np.arange(n_items), "item")
+    )
 
 
 def naive_layer(pairs, users, items):
@@ -48,7 +49,9 @@ def test_matrix_has_the_training_pairs_and_no_others():
 def test_largest_singular_value_is_one():
     matrix = normalized_matrix(interactions(PAIRS))
     dense = torch.zeros(4, 4)
-    dense[torch.repeat_interleave(torch.arange(4), matrix.offsets.diff()), matrix.columns] = matrix.values
+    dense[torch.repeat_interleave(torch.arange(4), matrix.offsets.diff()), matrix.columns] = (
+        matrix.values
+    )
     torch.testing.assert_close(torch.linalg.svdvals(dense)[0], torch.tensor(1.0))
 
 

@@ -6,11 +6,11 @@ import torch
 
 from matrices import interactions_of
 from pslrec.backbones import LightGCN, MatrixFactorization, XSimGCL, initial_tables
-from pslrec.backbones.graph import normalized_matrix
-from pslrec.backbones.initialization import spectral_tables, truncated_svd
-from pslrec.data.interactions import Interactions
+from pslrec.backbones._graph import normalized_matrix
+from pslrec.backbones._initialization import spectral_tables, truncated_svd
+from pslrec.data import Interactions
 from pslrec.errors import ConfigError
-from pslrec.kernels.sparse_product import CompressedRows
+from pslrec.kernels._sparse_product import CompressedRows
 from pslrec.seeding import derive_seed
 
 
@@ -47,7 +47,9 @@ def clusters() -> Interactions:
         ("xavier-uniform", math.sqrt(2 / 2064), math.sqrt(2 / 564)),
     ],
 )
-def test_random_tables_have_the_standard_deviation_they_should(large, method, user_deviation, item_deviation):
+def test_random_tables_have_the_standard_deviation_they_should(
+    large, method, user_deviation, item_deviation
+):
     users, items = initial_tables(method, large, dimension=64, generator=generator())
     for table, deviation in ((users, user_deviation), (items, item_deviation)):
         n_entries = table.numel()
@@ -103,8 +105,12 @@ def test_truncated_svd_agrees_with_the_dense_one(clusters):
     exact_left, exact_values, exact_right = torch.linalg.svd(dense_of(matrix))
     torch.testing.assert_close(values, exact_values[:10], rtol=5e-3, atol=0)
     # The leading vectors stand apart from the rest of the spectrum, so they are determined up to their sign.
-    torch.testing.assert_close((left[:, :3] * exact_left[:, :3]).sum(0).abs(), torch.ones(3), rtol=0, atol=1e-4)
-    torch.testing.assert_close((right[:, :3] * exact_right[:3].T).sum(0).abs(), torch.ones(3), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        (left[:, :3] * exact_left[:, :3]).sum(0).abs(), torch.ones(3), rtol=0, atol=1e-4
+    )
+    torch.testing.assert_close(
+        (right[:, :3] * exact_right[:3].T).sum(0).abs(), torch.ones(3), rtol=0, atol=1e-4
+    )
 
 
 def test_singular_vectors_are_orthonormal(clusters):
@@ -118,7 +124,9 @@ def test_truncated_svd_rebuilds_a_matrix_of_low_rank():
     train = interactions_of(np.kron(np.eye(3), np.ones((4, 5))).astype(bool))
     matrix = normalized_matrix(train)
     left, values, right = truncated_svd(matrix, rank=8, generator=generator())
-    torch.testing.assert_close(values, torch.ones(3))  # three blocks, so the rank is 3 and no more come back
+    torch.testing.assert_close(
+        values, torch.ones(3)
+    )  # three blocks, so the rank is 3 and no more come back
     torch.testing.assert_close(left * values @ right.T, dense_of(matrix), rtol=0, atol=1e-5)
 
 
@@ -134,16 +142,22 @@ def test_cosines_of_spectral_tables_rank_as_inner_products_do(clusters):
     left, values, right = truncated_svd(normalized_matrix(clusters), rank=8, generator=generator())
     scores = left * values**4 @ right.T
     # The longest items are cut.
-    is_whole = (right * values**2).norm(dim=1) < torch.quantile((right * values**2).norm(dim=1), 0.98)
+    is_whole = (right * values**2).norm(dim=1) < torch.quantile(
+        (right * values**2).norm(dim=1), 0.98
+    )
     assert 40 < is_whole.sum() < 60
-    assert torch.equal((users @ items.T)[:, is_whole].argsort(dim=1), scores[:, is_whole].argsort(dim=1))
+    assert torch.equal(
+        (users @ items.T)[:, is_whole].argsort(dim=1), scores[:, is_whole].argsort(dim=1)
+    )
 
 
 def test_a_higher_power_keeps_what_many_share(clusters):
     # Of a higher power the first direction, which is near to popularity, is the largest part.
     shares = []
     for power in (1, 2, 4):
-        users, _ = initial_tables(f"spectral:{power}", clusters, dimension=16, generator=generator())
+        users, _ = initial_tables(
+            f"spectral:{power}", clusters, dimension=16, generator=generator()
+        )
         shares.append(users[:, 0].square().mean())
     assert shares[0] < shares[1] < shares[2]
 
@@ -160,7 +174,9 @@ def test_spectral_rows_have_norm_one(clusters):
 
 
 def test_spectral_tables_are_the_same_for_the_same_seed(clusters):
-    first, second = (spectral_tables(clusters, dimension=16, generator=generator(3)) for _ in range(2))
+    first, second = (
+        spectral_tables(clusters, dimension=16, generator=generator(3)) for _ in range(2)
+    )
     assert torch.equal(first[0], second[0])
     assert torch.equal(first[1], second[1])
 
@@ -190,7 +206,9 @@ def test_columns_beyond_the_rank_are_small_but_not_zero():
 
 
 def test_spectral_tables_of_no_data_are_noise():
-    users, items = spectral_tables(interactions_of(np.zeros((4, 3), dtype=bool)), dimension=8, generator=generator())
+    users, items = spectral_tables(
+        interactions_of(np.zeros((4, 3), dtype=bool)), dimension=8, generator=generator()
+    )
     assert users.isfinite().all()
     assert items.isfinite().all()
     assert users.abs().max() < 0.1

@@ -3,15 +3,16 @@ import pytest
 import torch
 
 from pslrec.backbones import LightGCN
-from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
 
 
 @pytest.fixture(scope="module")
 def train() -> Interactions:
     users, items = np.nonzero(np.random.default_rng(1).random((10, 8)) < 0.4)
-    return Interactions(users, items, Vocabulary(np.arange(10), "user"), Vocabulary(np.arange(9), "item"))
+    return Interactions(
+        users, items, Vocabulary(np.arange(10), "user"), Vocabulary(np.arange(9), "item")
+    )
 
 
 def adjacency(train: Interactions) -> torch.Tensor:
@@ -36,7 +37,9 @@ def test_representation_is_the_mean_of_all_layers(train, layers):
         powers.append(adjacency(train) @ powers[-1])
     users, items, *_ = backbone()
     # The graph's weights are kept in single precision.
-    torch.testing.assert_close(torch.cat([users, items]), sum(powers) / (layers + 1), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        torch.cat([users, items]), sum(powers) / (layers + 1), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_isolated_item_keeps_a_share_of_its_own_row(train):

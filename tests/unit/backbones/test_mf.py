@@ -1,7 +1,7 @@
 import torch
 
 from pslrec.backbones import MatrixFactorization
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 
 
 def test_representations_share_memory_with_the_tables():

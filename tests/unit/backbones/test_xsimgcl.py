@@ -6,10 +6,9 @@ import torch
 
 from pslrec.backbones import Representations, XSimGCL
 from pslrec.backbones.xsimgcl import info_nce, perturbed
-from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
-from pslrec.kernels.row_noise import row_noise_plainly
+from pslrec.kernels._row_noise import row_noise_plainly
 
 N_USERS, N_ITEMS = 10, 9
 
@@ -17,21 +16,29 @@ N_USERS, N_ITEMS = 10, 9
 @pytest.fixture(scope="module")
 def train() -> Interactions:
     users, items = np.nonzero(np.random.default_rng(1).random((N_USERS, N_ITEMS - 1)) < 0.4)
-    return Interactions(users, items, Vocabulary(np.arange(N_USERS), "user"), Vocabulary(np.arange(N_ITEMS), "item"))
+    return Interactions(
+        users, items, Vocabulary(np.arange(N_USERS), "user"), Vocabulary(np.arange(N_ITEMS), "item")
+    )
 
 
-def naive_layers(backbone: XSimGCL, train: Interactions, seed: int | None) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def naive_layers(
+    backbone: XSimGCL, train: Interactions, seed: int | None
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The formula written out with a dense matrix, one entry at a time for the noise."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)
     ratings = torch.from_numpy(train.matrix().toarray())
-    matrix = ratings / (ratings.sum(1, keepdim=True) * ratings.sum(0, keepdim=True)).clamp_min(1).sqrt()
+    matrix = (
+        ratings / (ratings.sum(1, keepdim=True) * ratings.sum(0, keepdim=True)).clamp_min(1).sqrt()
+    )
     users, items = backbone.user_table.detach(), backbone.item_table.detach()
     layers = []
     for _ in range(backbone.layers):
         users, items = matrix @ items, matrix.T @ users
         if generator is not None:
             for table in (users, items):
-                noise = row_noise_plainly(table, int(torch.randint(2**63 - 1, (), generator=generator)), backbone.noise)
+                noise = row_noise_plainly(
+                    table, int(torch.randint(2**63 - 1, (), generator=generator)), backbone.noise
+                )
                 for row in range(len(table)):
                     for column in range(table.shape[1]):
                         sign = float(table[row, column] > 0) - float(table[row, column] < 0)
@@ -57,14 +64,22 @@ def test_layers_follow_the_formula(train, seed, layers, contrast_layer):
     backbone = XSimGCL(train, dimension=6, layers=layers, contrast_layer=contrast_layer, noise=0.3)
     expected = naive_layers(backbone, train, seed)
     representations = backbone(None if seed is None else torch.Generator().manual_seed(seed))
-    for side, (mean, contrast) in enumerate(zip(representations[:2], representations[2:], strict=True)):
-        torch.testing.assert_close(mean, sum(layer[side] for layer in expected) / layers, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(contrast, expected[contrast_layer - 1][side], rtol=1e-4, atol=1e-5)
+    for side, (mean, contrast) in enumerate(
+        zip(representations[:2], representations[2:], strict=True)
+    ):
+        torch.testing.assert_close(
+            mean, sum(layer[side] for layer in expected) / layers, rtol=1e-4, atol=1e-5
+        )
+        torch.testing.assert_close(
+            contrast, expected[contrast_layer - 1][side], rtol=1e-4, atol=1e-5
+        )
 
 
 def test_layer_zero_is_not_in_the_mean(train):
     backbone = XSimGCL(train, layers=1)
-    assert backbone().items[N_ITEMS - 1].abs().sum() == 0  # an item without pairs has only its layer 0
+    assert (
+        backbone().items[N_ITEMS - 1].abs().sum() == 0
+    )  # an item without pairs has only its layer 0
 
 
 @pytest.mark.parametrize("unique", [False, True])
@@ -74,10 +89,16 @@ def test_contrast_equals_a_naive_loop(train, unique):
         representations = backbone(torch.Generator().manual_seed(0))
     users, items = torch.tensor([3, 1, 3, 0, 3]), torch.tensor([2, 2, 0, 1, 4])
     loss = backbone.auxiliary_loss(representations, users, items)
-    kept_users, kept_items = (sorted(set(rows.tolist())) if unique else rows for rows in (users, items))
+    kept_users, kept_items = (
+        sorted(set(rows.tolist())) if unique else rows for rows in (users, items)
+    )
     expected = 0.2 * (
-        naive_info_nce(representations.users[kept_users], representations.contrast_users[kept_users], 0.1)
-        + naive_info_nce(representations.items[kept_items], representations.contrast_items[kept_items], 0.1)
+        naive_info_nce(
+            representations.users[kept_users], representations.contrast_users[kept_users], 0.1
+        )
+        + naive_info_nce(
+            representations.items[kept_items], representations.contrast_items[kept_items], 0.1
+        )
     )
     assert loss.item() == pytest.approx(expected, rel=1e-4)
 
@@ -92,12 +113,16 @@ def test_duplicates_in_the_batch_are_negatives_of_each_other(train):
 
 def test_contrast_gradient_passes_the_numerical_check():
     first, second = (torch.randn(5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(lambda left, right: info_nce(left, right, temperature=0.3), (first, second))
+    assert torch.autograd.gradcheck(
+        lambda left, right: info_nce(left, right, temperature=0.3), (first, second)
+    )
 
 
 def test_noise_has_the_length_asked_for_and_follows_gaussian_directions():
     table = torch.randn(4000, 16).sign()
-    noise = (perturbed(table.clone(), 0.1, torch.Generator().manual_seed(0)) - table) * table  # the signs are undone
+    noise = (
+        perturbed(table.clone(), 0.1, torch.Generator().manual_seed(0)) - table
+    ) * table  # the signs are undone
     torch.testing.assert_close(noise.norm(dim=1), torch.full((4000,), 0.1), rtol=1e-4, atol=1e-4)
     assert noise.mean().abs() < 1e-3
     # On the sphere of radius r in d dimensions an entry has variance r^2 / d.
@@ -152,7 +177,10 @@ def test_table_starts_xavier_uniform_by_default(train):
         ({"noise": math.nan}, "`noise`"),
         ({"contrast_layer": 4}, "`contrast_layer` must be a whole number from 1 to 3, got 4"),
         ({"contrast_layer": 0}, "`contrast_layer`"),
-        ({"contrast_temperature": 0.0}, "`contrast_temperature` must be a finite number greater than 0"),
+        (
+            {"contrast_temperature": 0.0},
+            "`contrast_temperature` must be a finite number greater than 0",
+        ),
         ({"contrast_weight": -1.0}, "`contrast_weight`"),
     ],
 )
@@ -164,4 +192,6 @@ def test_impossible_options_are_refused(train, options, message):
 def test_contrast_without_views_is_refused(train):
     backbone = XSimGCL(train)
     with pytest.raises(ValueError, match="`representations` must hold contrast views"):
-        backbone.auxiliary_loss(Representations(*backbone()[:2]), torch.tensor([0]), torch.tensor([0]))
+        backbone.auxiliary_loss(
+            Representations(*backbone()[:2]), torch.tensor([0]), torch.tensor([0])
+        )

@@ -3,7 +3,7 @@ import pytest
 
 from matrices import interactions_of
 from pslrec.baselines import EASE, ease
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 
 
 def random_log(n_users: int = 40, n_items: int = 13) -> Interactions:
@@ -11,7 +11,9 @@ def random_log(n_users: int = 40, n_items: int = 13) -> Interactions:
 
 
 @pytest.mark.parametrize("rows", [4, 1024])
-def test_each_column_is_the_ridge_regression_on_the_other_items(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_each_column_is_the_ridge_regression_on_the_other_items(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
     monkeypatch.setattr(ease, "_ROWS", rows)
     log = random_log()
     matrix = log.matrix().toarray().astype(np.float64)
@@ -19,7 +21,9 @@ def test_each_column_is_the_ridge_regression_on_the_other_items(monkeypatch: pyt
     for item in range(log.n_items):
         others = np.delete(np.arange(log.n_items), item)
         known = matrix[:, others]
-        expected = np.linalg.solve(known.T @ known + 7.0 * np.eye(len(others)), known.T @ matrix[:, item])
+        expected = np.linalg.solve(
+            known.T @ known + 7.0 * np.eye(len(others)), known.T @ matrix[:, item]
+        )
         np.testing.assert_allclose(weights[others, item], expected, atol=1e-6)
         assert weights[item, item] == 0.0
 

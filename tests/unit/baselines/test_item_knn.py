@@ -3,7 +3,7 @@ import pytest
 
 from matrices import interactions_of
 from pslrec.baselines import ItemKNN, item_knn
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 
 
 def random_log(n_users: int = 30, n_items: int = 17) -> Interactions:
@@ -21,18 +21,26 @@ def naive_scores(log: Interactions, neighbours: int, shrinkage: float) -> np.nda
             similarity[one, other] = common / (lengths + shrinkage) if one != other else 0.0
     scores = np.zeros(matrix.shape)
     for item in range(n_items):
-        nearest = sorted(range(n_items), key=lambda other, item=item: (-similarity[item, other], other))[:neighbours]
+        nearest = sorted(
+            range(n_items), key=lambda other, item=item: (-similarity[item, other], other)
+        )[:neighbours]
         scores[:, item] = matrix[:, nearest] @ similarity[item, nearest]
     return scores
 
 
 @pytest.mark.parametrize(("neighbours", "shrinkage"), [(1, 0.0), (5, 3.0), (100, 10.0)])
 @pytest.mark.parametrize("block_bytes", [1, 2**20])
-def test_scores_equal_a_loop(monkeypatch: pytest.MonkeyPatch, neighbours, shrinkage, block_bytes: int) -> None:
+def test_scores_equal_a_loop(
+    monkeypatch: pytest.MonkeyPatch, neighbours, shrinkage, block_bytes: int
+) -> None:
     monkeypatch.setattr(item_knn, "_BLOCK_BYTES", block_bytes)
     log = random_log()
-    scores = ItemKNN(neighbours=neighbours, shrinkage=shrinkage).fit(log).score(np.arange(log.n_users))
-    np.testing.assert_allclose(scores.numpy(), naive_scores(log, neighbours, shrinkage), rtol=1e-5, atol=1e-6)
+    scores = (
+        ItemKNN(neighbours=neighbours, shrinkage=shrinkage).fit(log).score(np.arange(log.n_users))
+    )
+    np.testing.assert_allclose(
+        scores.numpy(), naive_scores(log, neighbours, shrinkage), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("options", [{"neighbours": 0}, {"shrinkage": -1.0}])

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pslrec.baselines import Popularity
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 
 
 def test_popularity_counts_users_not_interactions() -> None:

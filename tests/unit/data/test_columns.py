@@ -1,7 +1,7 @@
 import pytest
 
 from pslrec.data import Columns
-from pslrec.data.columns import role_of
+from pslrec.data._columns import role_of
 from pslrec.errors import DataError
 
 # As the issue of the data layer lists them.
@@ -34,7 +34,12 @@ def test_spaces_dashes_and_underscores_do_not_matter(name):
 def test_resolve_keeps_the_spelling_of_the_file():
     found = Columns().resolve(["When", "reviewerID", "text", "ASIN", "Stars"], "f")
     assert found == Columns("reviewerID", "ASIN", "Stars", "When", None)
-    assert found.roles() == {"user": "reviewerID", "item": "ASIN", "rating": "Stars", "timestamp": "When"}
+    assert found.roles() == {
+        "user": "reviewerID",
+        "item": "ASIN",
+        "rating": "Stars",
+        "timestamp": "When",
+    }
 
 
 def test_given_name_wins_over_the_guess_and_frees_the_others():
@@ -54,7 +59,11 @@ def test_empty_name_does_without():
 @pytest.mark.parametrize(
     ("columns", "available", "message"),
     [
-        (Columns(), ["user", "uid", "item"], r"f: `user`, `uid` could all be the user column; say which with `user=`"),
+        (
+            Columns(),
+            ["user", "uid", "item"],
+            r"f: `user`, `uid` could all be the user column; say which with `user=`",
+        ),
         (
             Columns(),
             ["a", "item"],
@@ -71,10 +80,26 @@ def test_empty_name_does_without():
             r"f: there is no column `x` for the user; the columns are `user`, `item`",
         ),
         (Columns(user=""), ["user", "item"], r"f: there is no column `` for the user"),
-        (Columns(user="user", item="user"), ["user", "item"], r"f: column `user` can not be two things at once"),
-        (Columns(), ["user", "item", "user"], r"f: column `user` appears 2 times; rename or remove the others"),
-        (Columns(item="x"), ["user", "x", "x"], r"f: column `x` appears 2 times; rename or remove the others"),
-        (Columns(), ["user", "item", "time", "date"], r"f: `time`, `date` could all be the timestamp column"),
+        (
+            Columns(user="user", item="user"),
+            ["user", "item"],
+            r"f: column `user` can not be two things at once",
+        ),
+        (
+            Columns(),
+            ["user", "item", "user"],
+            r"f: column `user` appears 2 times; rename or remove the others",
+        ),
+        (
+            Columns(item="x"),
+            ["user", "x", "x"],
+            r"f: column `x` appears 2 times; rename or remove the others",
+        ),
+        (
+            Columns(),
+            ["user", "item", "time", "date"],
+            r"f: `time`, `date` could all be the timestamp column",
+        ),
     ],
 )
 def test_missing_or_doubtful_columns_are_explained(columns, available, message):

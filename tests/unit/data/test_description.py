@@ -35,7 +35,9 @@ def test_gini_is_zero_if_all_items_are_equally_popular():
 def test_gini_is_the_mean_difference_of_all_pairs_of_items():
     counts = np.array([9, 4, 1, 1])
     differences = np.abs(counts[:, None] - counts[None, :]).sum()
-    assert describe(with_popularity(*counts)).gini == pytest.approx(differences / (2 * 4**2 * counts.mean()))
+    assert describe(with_popularity(*counts)).gini == pytest.approx(
+        differences / (2 * 4**2 * counts.mean())
+    )
 
 
 def test_head_share_is_that_of_the_top_tenth():
@@ -53,4 +55,9 @@ def test_tail_items_share_a_fifth_of_the_interactions():
 
 def test_nothing_is_described_as_nothing():
     summary = describe(Interactions.from_ids([], []))
-    assert (summary.n_users, summary.n_items, summary.n_interactions, summary.density) == (0, 0, 0, 0.0)
+    assert (summary.n_users, summary.n_items, summary.n_interactions, summary.density) == (
+        0,
+        0,
+        0,
+        0.0,
+    )

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pslrec.data import Columns, load, read_interactions, read_published
-from pslrec.data.formats.bytes_of import unpack_limit
+from pslrec.data.formats._bytes_of import unpack_limit
 from pslrec.errors import DataError
 
 
@@ -37,10 +37,22 @@ def complaint(read, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,comment,item\nann,a, b, c,tea\nbob,x,milk\n\n", "line 2 has 5 fields where 3 were expected"),
-        ("user,comment,item,extra\nann,hello, world,tea,x\nbob,hi,milk\n", "line 2 has 5 fields where 4 were expected"),
-        ("user,comment,item,extra\nann,hello,tea,x\nbob,hi,milk\n", "line 3 has 3 fields where 4 were expected"),
-        ('user,item,note\nann,tea,"a,\nb"\nbob,milk,x,y\n\n', "line 4 has 4 fields where 3 were expected"),
+        (
+            "user,comment,item\nann,a, b, c,tea\nbob,x,milk\n\n",
+            "line 2 has 5 fields where 3 were expected",
+        ),
+        (
+            "user,comment,item,extra\nann,hello, world,tea,x\nbob,hi,milk\n",
+            "line 2 has 5 fields where 4 were expected",
+        ),
+        (
+            "user,comment,item,extra\nann,hello,tea,x\nbob,hi,milk\n",
+            "line 3 has 3 fields where 4 were expected",
+        ),
+        (
+            'user,item,note\nann,tea,"a,\nb"\nbob,milk,x,y\n\n',
+            "line 4 has 4 fields where 3 were expected",
+        ),
     ],
 )
 def test_surplus_fields_are_named_although_the_totals_agree(complaint, text, message):
@@ -57,11 +69,19 @@ def test_surplus_fields_are_named_far_down_a_file(complaint):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("x.csv", "user,item,title\nann,tea,x\n,,lost\nbob,milk,y\n", "x.csv: line 3: `user` is empty"),
+        (
+            "x.csv",
+            "user,item,title\nann,tea,x\n,,lost\nbob,milk,y\n",
+            "x.csv: line 3: `user` is empty",
+        ),
         ("x.csv", "user,item,title\nann,tea,x\n,,\n", "x.csv: line 3: `user` is empty"),
         ("x.csv", "user,item\nann,tea\ntotal: 1\n", "x.csv: line 3: `item` is empty"),
         ("x.tsv", "user\titem\nann\ttea\n\t\nbob\tmilk\n", "x.tsv: line 3: `user` is empty"),
-        ("x.jsonl", '{"user":1,"item":2}\n{}\n{"user":2,"item":2}\n', "x.jsonl: line 2: `user` is empty"),
+        (
+            "x.jsonl",
+            '{"user":1,"item":2}\n{}\n{"user":2,"item":2}\n',
+            "x.jsonl: line 2: `user` is empty",
+        ),
         ("x.jsonl", '{"user":1,"item":2}\n{"note":"lost"}\n', "x.jsonl: line 2: `user` is empty"),
     ],
 )
@@ -86,8 +106,14 @@ def test_blank_lines_are_passed_over_whatever_the_order_of_columns(read, header,
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"user":{"id":7},"item":"x"}', "`user` must hold ids, whole numbers or text, it holds an object"),
-        ('{"user":"a","item":["x"]}', "`item` must hold ids, whole numbers or text, it holds an array"),
+        (
+            '{"user":{"id":7},"item":"x"}',
+            "`user` must hold ids, whole numbers or text, it holds an object",
+        ),
+        (
+            '{"user":"a","item":["x"]}',
+            "`item` must hold ids, whole numbers or text, it holds an array",
+        ),
         ('{"user":"a","user":"b","item":"x"}', "has `user` more than once"),
         ('{"user":"a","item":"x\0"}', "is not UTF-8 text but binary"),
         ('{"user":"a","item":NaN}', "has `NaN`, which is not JSON"),
@@ -109,17 +135,25 @@ def test_large_whole_numbers_do_not_merge_beside_a_float(read, complaint):
     text = '{"user":9007199254740992,"item":1}\n{"user":9007199254740993,"item":1}\n{"user":1.0,"item":1}\n'
     assert read("x.jsonl", text)["user"].to_list() == [2**53, 2**53 + 1, 1]
     told = complaint("x.jsonl", '{"user":1,"item":1}\n{"user":9007199254740992.0,"item":1}\n')
-    assert told.startswith("x.jsonl: line 2: `user` is 9007199254740992.0, ids must be whole numbers or text")
+    assert told.startswith(
+        "x.jsonl: line 2: `user` is 9007199254740992.0, ids must be whole numbers or text"
+    )
 
 
 def test_floats_that_may_stand_for_two_whole_numbers_are_refused_in_frames():
     with pytest.raises(DataError, match=r"row 1: `user` is 9007199254740992\.0"):
         read_interactions(pl.DataFrame({"user": [2.0**53, 1.0], "item": [1, 2]}))
-    assert read_interactions(pl.DataFrame({"user": [2.0**53 - 1], "item": [1]})).to_frame()["user"][0] == 2**53 - 1
+    assert (
+        read_interactions(pl.DataFrame({"user": [2.0**53 - 1], "item": [1]})).to_frame()["user"][0]
+        == 2**53 - 1
+    )
 
 
 def test_numbers_beside_text_are_text_in_json_lines(read):
-    assert read("x.jsonl", '{"user":7,"item":"a"}\n{"user":"x","item":true}\n').rows() == [("7", "a"), ("x", "true")]
+    assert read("x.jsonl", '{"user":7,"item":"a"}\n{"user":"x","item":true}\n').rows() == [
+        ("7", "a"),
+        ("x", "true"),
+    ]
 
 
 @pytest.mark.parametrize("line", [2, 202, 5002])
@@ -168,7 +202,9 @@ def test_dates_without_marks_are_dates(read, caplog, value, seconds):
 
 def test_numbers_that_are_almost_dates_are_refused(complaint):
     told = complaint("x.csv", "user,item,date\na,b,20240501\na,c,20240532\n")
-    assert told.startswith("x.csv: line 3: `date` must be a date, as the other rows seem to be (`20240501`)")
+    assert told.startswith(
+        "x.csv: line 3: `date` must be a date, as the other rows seem to be (`20240501`)"
+    )
 
 
 @pytest.mark.parametrize("value", ["1e30", "9.3e18", "-1e30"])
@@ -180,7 +216,9 @@ def test_times_beyond_all_units_are_told_as_such(complaint, value):
 
 @pytest.mark.parametrize("n_items", [2, 3])
 def test_lists_of_two_or_three_items_are_not_taken_for_ratings(complaint, read, n_items):
-    text = "".join(f"{user} {' '.join(str(user + 7 * n) for n in range(n_items))}\n" for user in range(50))
+    text = "".join(
+        f"{user} {' '.join(str(user + 7 * n) for n in range(n_items))}\n" for user in range(50)
+    )
     told = complaint("train.txt", text)
     assert "may be a user with its items, or a user, an item and a rating; say which with" in told
     assert read("train.txt", text, format="lightgcn").height == 50 * n_items
@@ -201,19 +239,26 @@ def test_ratings_separated_by_spaces_are_still_recognised(read, text):
 
 @pytest.mark.parametrize("mark", ["\t", "\0", "\x0b"])
 def test_lists_of_items_separated_otherwise_are_refused(complaint, mark):
-    assert complaint("x.txt", f"0 1 2\n1 2{mark}3\n", format="lightgcn").startswith("x.txt: line 2 has ")
+    assert complaint("x.txt", f"0 1 2\n1 2{mark}3\n", format="lightgcn").startswith(
+        "x.txt: line 2 has "
+    )
 
 
 def test_index_column_of_pandas_is_named(complaint, read):
     text = ",0,1,2\n0,ann,tea,5\n1,bob,milk,4\n"
     told = complaint("x.csv", text)
-    assert told.startswith("x.csv: line 1 (`,0,1,2`) is the header that pandas writes for columns without names")
+    assert told.startswith(
+        "x.csv: line 1 (`,0,1,2`) is the header that pandas writes for columns without names"
+    )
     frame = read("x.csv", text, columns=Columns(user="0", item="1"), header=True)
     assert frame.rows() == [("ann", "tea"), ("bob", "milk")]
 
 
 def test_index_column_of_pandas_beside_names_is_passed_over(read):
-    assert read("x.csv", ",user,item\n0,ann,tea\n1,bob,milk\n").rows() == [("ann", "tea"), ("bob", "milk")]
+    assert read("x.csv", ",user,item\n0,ann,tea\n1,bob,milk\n").rows() == [
+        ("ann", "tea"),
+        ("bob", "milk"),
+    ]
 
 
 def test_words_that_mark_gaps_are_kept_counted_and_told(read, caplog):
@@ -262,7 +307,7 @@ def test_limit_of_unpacking_must_be_a_size(monkeypatch, value):
 
 
 def test_endless_lines_are_refused(complaint, monkeypatch):
-    monkeypatch.setattr("pslrec.data.formats.bytes_of.LONGEST_LINE", 1000)
+    monkeypatch.setattr("pslrec.data.formats._bytes_of.LONGEST_LINE", 1000)
     assert complaint("x.csv", "user,item\n" + "a" * 2000).startswith("x.csv: line 2 is longer than")
 
 
@@ -270,7 +315,7 @@ def test_memory_that_does_not_suffice_is_told_in_one_sentence(complaint, monkeyp
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pslrec.data.formats.bytes_of.limited", fail)
+    monkeypatch.setattr("pslrec.data.formats._bytes_of.limited", fail)
     told = complaint("x.csv.gz", gzip.compress(b"user,item\na,b\n"))
     assert told == "x.csv.gz: unpacked, it does not fit into memory; split it into smaller files"
 
@@ -312,7 +357,10 @@ def test_json_lines_hold_ids_of_every_size(read):
     values = [2**62, -(2**62), 0]
     text = "\n".join(json.dumps({"user": value, "item": 1}) for value in values)
     assert read("x.jsonl", text)["user"].to_list() == values
-    assert read("y.jsonl", text + '\n{"user":99999999999999999999,"item":1}')["user"].to_list()[-1] == "9" * 20
+    assert (
+        read("y.jsonl", text + '\n{"user":99999999999999999999,"item":1}')["user"].to_list()[-1]
+        == "9" * 20
+    )
 
 
 def test_ratings_and_times_of_json_lines_may_be_numbers_or_text(read):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pslrec.data import download as download_module
-from pslrec.data.download import cache_directory, download, matches
+from pslrec.data import _download as download_module
+from pslrec.data._download import cache_directory, download, matches
 from pslrec.errors import DownloadError
 
 CONTENT = bytes(range(256)) * 40
@@ -89,7 +89,9 @@ def files_in(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def break_off(server: FileServer, destination: Path, *, after: int = 3500, checksum: str | None = None) -> None:
+def break_off(
+    server: FileServer, destination: Path, *, after: int = 3500, checksum: str | None = None
+) -> None:
     server.cut_after = after
     with pytest.raises(DownloadError, match="run again to continue"):
         download(server.url, destination, checksum=checksum)
@@ -167,7 +169,9 @@ def test_server_without_ranges_sends_everything_again(server: FileServer, tmp_pa
 
 
 @pytest.mark.parametrize("checks_if_range", [True, False])
-def test_changed_file_is_not_glued_to_the_old_part(server: FileServer, tmp_path: Path, checks_if_range: bool) -> None:
+def test_changed_file_is_not_glued_to_the_old_part(
+    server: FileServer, tmp_path: Path, checks_if_range: bool
+) -> None:
     destination = tmp_path / "data.csv"
     break_off(server, destination)
     server.content, server.etag, server.checks_if_range = CONTENT[::-1], '"two"', checks_if_range
@@ -176,7 +180,9 @@ def test_changed_file_is_not_glued_to_the_old_part(server: FileServer, tmp_path:
     assert destination.read_bytes() == CONTENT[::-1]
 
 
-def test_file_that_became_shorter_than_the_part_is_fetched_anew(server: FileServer, tmp_path: Path) -> None:
+def test_file_that_became_shorter_than_the_part_is_fetched_anew(
+    server: FileServer, tmp_path: Path
+) -> None:
     destination = tmp_path / "data.csv"
     break_off(server, destination)
     server.content, server.checks_if_range = b"short", False
@@ -196,7 +202,9 @@ def test_part_that_is_already_whole_is_only_renamed(server: FileServer, tmp_path
     assert destination.read_bytes() == CONTENT
 
 
-def test_part_without_validator_is_continued_only_if_a_checksum_will_tell(server: FileServer, tmp_path: Path) -> None:
+def test_part_without_validator_is_continued_only_if_a_checksum_will_tell(
+    server: FileServer, tmp_path: Path
+) -> None:
     server.etag = None
     break_off(server, tmp_path / "unverified")
     download(server.url, tmp_path / "unverified")
@@ -240,8 +248,12 @@ def test_wrong_checksum_leaves_an_older_file_alone(server: FileServer, tmp_path:
     assert (tmp_path / "data.csv").read_text() == "older"
 
 
-@pytest.mark.parametrize(("status", "text"), [(404, "404 Not Found"), (503, "503 Service Unavailable")])
-def test_refusal_says_what_the_server_said(server: FileServer, tmp_path: Path, status: int, text: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "text"), [(404, "404 Not Found"), (503, "503 Service Unavailable")]
+)
+def test_refusal_says_what_the_server_said(
+    server: FileServer, tmp_path: Path, status: int, text: str
+) -> None:
     server.status = status
     with pytest.raises(DownloadError, match=f"data.csv answered {text}"):
         download(server.url, tmp_path / "data.csv")
@@ -282,13 +294,17 @@ def test_interrupt_keeps_the_part(server: FileServer, tmp_path: Path) -> None:
 
 def test_file_in_place_of_the_directory_is_said(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(DownloadError, match=r"taken/data\.csv cannot be written: .*; choose another directory"):
+    with pytest.raises(
+        DownloadError, match=r"taken/data\.csv cannot be written: .*; choose another directory"
+    ):
         download(server.url, tmp_path / "taken" / "data.csv")
 
     assert server.ranges == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+)
 def test_unwritable_directory_is_said(server: FileServer, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(DownloadError, match="cannot be written: Permission denied"):
@@ -323,7 +339,9 @@ def test_checksums_are_compared_by_their_algorithm(tmp_path: Path) -> None:
         matches(path, "0" * 64)
 
 
-def test_cache_directory_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_directory_follows_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.delenv("PSLREC_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -336,8 +354,12 @@ def test_cache_directory_follows_the_environment(tmp_path: Path, monkeypatch: py
     assert cache_directory() == tmp_path / "own"
 
 
-@pytest.mark.parametrize(("system", "ending"), [("Darwin", "Library/Caches/pslrec"), ("Windows", "pslrec/cache")])
-def test_cache_directory_follows_the_platform(monkeypatch: pytest.MonkeyPatch, system: str, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("system", "ending"), [("Darwin", "Library/Caches/pslrec"), ("Windows", "pslrec/cache")]
+)
+def test_cache_directory_follows_the_platform(
+    monkeypatch: pytest.MonkeyPatch, system: str, ending: str
+) -> None:
     monkeypatch.delenv("PSLREC_CACHE_DIR", raising=False)
     monkeypatch.setattr("platform.system", lambda: system)
 

@@ -6,9 +6,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from pslrec.data import Interactions
 from pslrec.data.embedded import debian_packages
 from pslrec.data.embedded.debian import FILE, debian_origin, pack, unpack
-from pslrec.data.interactions import Interactions
 from pslrec.errors import DataError
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,10 @@ def script() -> ModuleType:
 def small_index(n_packages: int = 7, n_libraries: int = 6) -> str:
     libraries = [f"Package: library{number}\nSection: libs\n" for number in range(n_libraries)]
     wanted = ", ".join(f"library{number}" for number in range(n_libraries))
-    programs = [f"Package: program{number}\nSection: utils\nDepends: {wanted}\n" for number in range(n_packages)]
+    programs = [
+        f"Package: program{number}\nSection: utils\nDepends: {wanted}\n"
+        for number in range(n_packages)
+    ]
     return "\n".join([*libraries, *programs])
 
 
@@ -119,7 +122,12 @@ def test_index_resolves_virtual_names_and_counts_what_it_leaves_out(script):
 
 
 def test_versions_of_a_package_are_one_user_in_any_order(script):
-    versions = ["Package: a\nDepends: b\n", "Package: a\nRecommends: c, b\n", "Package: b\n", "Package: c\n"]
+    versions = [
+        "Package: a\nDepends: b\n",
+        "Package: a\nRecommends: c, b\n",
+        "Package: b\n",
+        "Package: c\n",
+    ]
     results = []
     for order in (versions, versions[::-1]):
         related, providers, counts = script.read_index("\n".join(order).splitlines())
@@ -199,7 +207,9 @@ def test_embedded_data_is_what_debian_says():
     packages = debian_packages()
     chosen = packages.users == packages.user_vocabulary.rows(["0ad"])[0]
     items = packages.item_vocabulary.ids(packages.items[chosen])
-    assert {"libc6", "libcurl3-gnutls", "libicu72", "libopenal1", "libstdc++6", "zlib1g"} <= set(items)
+    assert {"libc6", "libcurl3-gnutls", "libicu72", "libopenal1", "libstdc++6", "zlib1g"} <= set(
+        items
+    )
     most_popular = packages.item_vocabulary.ids(np.argsort(-packages.item_counts())[:3])
     assert most_popular == ["libc6", "libstdc++6", "libgcc-s1"]
 

@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pslrec.data.interactions import encode
+from pslrec.data._interactions import encode
 
 NAMES = ["tea", "milk", "tea", "ähre", "milk and honey, with sugar", "tea"]
 
@@ -15,7 +15,9 @@ def test_encode_gives_rows_in_sorted_order_of_the_ids():
 
 def test_encode_does_not_mix_up_ids_whose_hashes_are_equal(monkeypatch: pytest.MonkeyPatch):
     expected, _ = encode(pl.Series(NAMES), kind="item")
-    monkeypatch.setattr(pl.Series, "hash", lambda self, *_: pl.Series(np.zeros(len(self), dtype=np.uint64)))
+    monkeypatch.setattr(
+        pl.Series, "hash", lambda self, *_: pl.Series(np.zeros(len(self), dtype=np.uint64))
+    )
     rows, vocabulary = encode(pl.Series(NAMES), kind="item")
     assert rows.tolist() == expected.tolist()
     assert vocabulary.ids(rows) == NAMES

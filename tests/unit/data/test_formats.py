@@ -12,8 +12,8 @@ import scipy.sparse
 
 from pslrec.data import Columns, Interactions, read_interactions
 from pslrec.data.formats import FORMATS
-from pslrec.data.formats.quoting import check_quotes
-from pslrec.data.formats.records import Shape, check_records, line_of_record
+from pslrec.data.formats._quoting import check_quotes
+from pslrec.data.formats._records import Shape, check_records, line_of_record
 from pslrec.errors import DataError, UnknownNameError
 
 
@@ -66,7 +66,10 @@ PLAIN = [("ann", "tea"), ("bob", "milk")]
         ("compressed.csv", gzip.compress(b"user,item\nann,tea\nbob,milk\n")),
         ("a.jsonl", '{"user":"ann","item":"tea"}\n{"item":"milk","user":"bob","x":[1]}\n'),
         ("a.json", '\n{"user":"ann","item":"tea"}\n\n{"user":"bob","item":"milk"}'),
-        ("a.jsonl.gz", gzip.compress(b'{"user":"ann","item":"tea"}\n{"user":"bob","item":"milk"}\n')),
+        (
+            "a.jsonl.gz",
+            gzip.compress(b'{"user":"ann","item":"tea"}\n{"user":"bob","item":"milk"}\n'),
+        ),
         ("a.inter", "user_id:token\titem_id:token\nann\ttea\nbob\tmilk\n"),
         ("a.inter.gz", gzip.compress(b"user_id:token\titem_id:token\nann\ttea\nbob\tmilk\n")),
     ],
@@ -87,7 +90,11 @@ def test_names_of_files_are_not_patterns(tmp_path, stem, ending):
         path.write_bytes((tmp_path / "plain").read_bytes())
     else:
         text = frame.write_ndjson() if ending == "jsonl" else frame.write_csv(separator="\t")
-        text = text.replace("user", "user_id:token").replace("item", "item_id:token") if ending == "inter" else text
+        text = (
+            text.replace("user", "user_id:token").replace("item", "item_id:token")
+            if ending == "inter"
+            else text
+        )
         path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
     assert read_interactions(path).to_frame().rows() == PLAIN
 
@@ -120,7 +127,9 @@ def test_header_can_be_denied(read):
 
 
 def test_header_can_be_demanded(read):
-    frame = read("a.csv", "1,2\nann,tea\nbob,milk\n", header=True, columns=Columns(user="1", item="2"))
+    frame = read(
+        "a.csv", "1,2\nann,tea\nbob,milk\n", header=True, columns=Columns(user="1", item="2")
+    )
     assert frame.rows() == PLAIN
 
 
@@ -135,9 +144,18 @@ def test_fields_of_any_length_are_read(read):
 
 def test_ids_keep_their_spelling(read):
     assert read("a.csv", "user,item\n007,1.50\n7,1.5\n").rows() == [("007", "1.50"), ("7", "1.5")]
-    assert read("a.csv", "user,item\n7,99999999999999999999\n8,1\n").rows() == [(7, "99999999999999999999"), (8, "1")]
-    assert read("a.csv", "user,item\n日本,ü\n\u2028x,🍵\n").rows() == [("日本", "ü"), ("\u2028x", "🍵")]
-    assert read("a.csv", "user,item\nNA,null\nNone,nan\n").rows() == [("NA", "null"), ("None", "nan")]
+    assert read("a.csv", "user,item\n7,99999999999999999999\n8,1\n").rows() == [
+        (7, "99999999999999999999"),
+        (8, "1"),
+    ]
+    assert read("a.csv", "user,item\n日本,ü\n\u2028x,🍵\n").rows() == [
+        ("日本", "ü"),
+        ("\u2028x", "🍵"),
+    ]
+    assert read("a.csv", "user,item\nNA,null\nNone,nan\n").rows() == [
+        ("NA", "null"),
+        ("None", "nan"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +208,9 @@ def test_bad_files_are_explained_in_one_sentence(complaint, name, content, messa
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
 def test_wide_encodings_are_recognised(complaint, encoding):
     message = complaint("a.csv", "user,item\nann,tea\n".encode(encoding))
-    assert message == "a.csv: line 1 is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+    assert (
+        message == "a.csv: line 1 is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +251,7 @@ def test_quotation_marks_may_mean_nothing(read):
     ],
 )
 def test_fields_are_counted_outside_of_quotes(monkeypatch, text, count, blank, chunk):
-    monkeypatch.setattr("pslrec.data.formats.records.CHUNK", chunk)
+    monkeypatch.setattr("pslrec.data.formats._records.CHUNK", chunk)
     first_line = 3 if text.startswith("\n") else 1
     shape = Shape(",", ",", 3, 2, quoted=True, first_line=first_line)
     records = check_records("a.csv", text.encode(), shape)
@@ -242,8 +262,14 @@ def test_fields_are_counted_outside_of_quotes(monkeypatch, text, count, blank, c
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,c\nd,e,f,g\n", "line 2 has 4 fields where 3 were expected; put a field that has ',' in it in quotes"),
-        ("a,b,c\nd,e\n", "line 2 has 2 fields where 3 were expected; fill in those that are missing"),
+        (
+            "a,b,c\nd,e,f,g\n",
+            "line 2 has 4 fields where 3 were expected; put a field that has ',' in it in quotes",
+        ),
+        (
+            "a,b,c\nd,e\n",
+            "line 2 has 2 fields where 3 were expected; fill in those that are missing",
+        ),
         ('a,b,c\n"x\ny",e,f\n\n1,2,3,4\n1,2\n', "line 5 has 4 fields where 3 were expected"),
         ('a,b,c\n"x\ny",e,f\n\n1,2\n1,2,3,4\n', "line 5 has 2 fields where 3 were expected"),
         ("a,b,c\nd,e\r,f\n", "line 2 has a carriage return that does not end it"),
@@ -252,7 +278,7 @@ def test_fields_are_counted_outside_of_quotes(monkeypatch, text, count, blank, c
     ],
 )
 def test_lines_of_another_shape_are_named(monkeypatch, text, message, chunk):
-    monkeypatch.setattr("pslrec.data.formats.records.CHUNK", chunk)
+    monkeypatch.setattr("pslrec.data.formats._records.CHUNK", chunk)
     with pytest.raises(DataError, match=r"^a\.csv: ") as caught:
         check_records("a.csv", text.encode(), Shape(",", ",", 3, 1, quoted=True, first_line=1))
     assert message in str(caught.value)
@@ -265,7 +291,7 @@ def test_lines_of_records_are_found_behind_blank_lines_and_quotes():
 
 
 def test_quotes_are_checked_across_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("pslrec.data.formats.quoting.CHUNK", 3)
+    monkeypatch.setattr("pslrec.data.formats._quoting.CHUNK", 3)
     path = tmp_path / "a.csv"
     good, bad = b'user,item\n"a,""b",c\n"d",e\n', b'user,item\n"a,""b",c\nd,e\nf"f,g\n'
     assert check_quotes(path, good, ",")
@@ -279,13 +305,19 @@ def test_quotes_are_checked_across_chunks(tmp_path, monkeypatch):
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_truncated_gzip_is_refused(complaint, cut):
     packed = gzip.compress(b"user,item\n" + b"".join(b"u%d,i%d\n" % (n, n * n) for n in range(500)))
-    assert complaint("a.csv.gz", packed[:-cut]).startswith("a.csv.gz: the gzip file is truncated or damaged")
+    assert complaint("a.csv.gz", packed[:-cut]).startswith(
+        "a.csv.gz: the gzip file is truncated or damaged"
+    )
 
 
 def test_damaged_gzip_is_refused(complaint):
-    packed = bytearray(gzip.compress(b"user,item\n" + b"".join(b"u%d,i%d\n" % (n, n * n) for n in range(500))))
+    packed = bytearray(
+        gzip.compress(b"user,item\n" + b"".join(b"u%d,i%d\n" % (n, n * n) for n in range(500)))
+    )
     packed[200] ^= 255
-    assert complaint("a.csv.gz", bytes(packed)).startswith("a.csv.gz: the gzip file is truncated or damaged")
+    assert complaint("a.csv.gz", bytes(packed)).startswith(
+        "a.csv.gz: the gzip file is truncated or damaged"
+    )
 
 
 def test_missing_file_and_directory_are_told_apart(tmp_path):
@@ -308,20 +340,28 @@ def test_devices_are_refused():
 
 def test_unknown_format_lists_the_known_ones(read):
     with pytest.raises(
-        UnknownNameError, match=r"unknown format `csv`.* Available: delimited, json-lines, lightgcn, parquet"
+        UnknownNameError,
+        match=r"unknown format `csv`.* Available: delimited, json-lines, lightgcn, parquet",
     ):
         read("a.csv", "user,item\na,b\n", format="csv")
 
 
 def test_parquet_is_read(tmp_path):
-    frame = pl.DataFrame({"uid": ["ann", "bob"], "asin": [1, 2], "stars": [5, 3], "junk": [[1], [2]]})
+    frame = pl.DataFrame(
+        {"uid": ["ann", "bob"], "asin": [1, 2], "stars": [5, 3], "junk": [[1], [2]]}
+    )
     frame.write_parquet(tmp_path / "a.parquet")
-    assert read_interactions(tmp_path / "a.parquet").to_frame().rows() == [("ann", 1, 5.0), ("bob", 2, 3.0)]
+    assert read_interactions(tmp_path / "a.parquet").to_frame().rows() == [
+        ("ann", 1, 5.0),
+        ("bob", 2, 3.0),
+    ]
 
 
 def test_truncated_parquet_is_refused(complaint, tmp_path):
     pl.DataFrame({"user": ["ann"] * 100, "item": range(100)}).write_parquet(tmp_path / "b.parquet")
-    assert "not a Parquet file that can be read" in complaint("a.parquet", (tmp_path / "b.parquet").read_bytes()[:-30])
+    assert "not a Parquet file that can be read" in complaint(
+        "a.parquet", (tmp_path / "b.parquet").read_bytes()[:-30]
+    )
 
 
 def test_recbole_takes_what_it_knows_and_leaves_other_columns(read):
@@ -329,22 +369,41 @@ def test_recbole_takes_what_it_knows_and_leaves_other_columns(read):
         "user_id:token\titem_id:token\trating:float\treview:token_seq\ttimestamp:float\n"
         'u1\ti1\t4.5\tsaid "so\t1700000000\nu2\ti2\t3\t"\t1700000001\n'
     )
-    assert read("a.inter", text).rows() == [("u1", "i1", 4.5, 1700000000), ("u2", "i2", 3.0, 1700000001)]
+    assert read("a.inter", text).rows() == [
+        ("u1", "i1", 4.5, 1700000000),
+        ("u2", "i2", 3.0, 1700000001),
+    ]
 
 
 def test_recbole_columns_can_be_named_without_their_type(read):
     text = "a:token\tb:token\trating:float\n1\t2\t5\n2\t3\t4\n"
-    assert read("a.inter", text, columns=Columns(user="a", item="b", rating="")).rows() == [(1, 2), (2, 3)]
+    assert read("a.inter", text, columns=Columns(user="a", item="b", rating="")).rows() == [
+        (1, 2),
+        (2, 3),
+    ]
 
 
 def test_lightgcn_text_is_recognised_by_its_ragged_lines(read):
-    assert read("train.txt", "0 1 2 3\n1 2\n2\n3  4 \n").rows() == [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4)]
+    assert read("train.txt", "0 1 2 3\n1 2\n2\n3  4 \n").rows() == [
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 2),
+        (3, 4),
+    ]
     assert read("train.txt", "0 1 2 3 4\n1 2 3 4 5\n").height == 8
 
 
 def test_lightgcn_text_may_be_demanded(read):
-    assert read("train.txt", "0 1 2\n1 2 3\n", format="lightgcn").rows() == [(0, 1), (0, 2), (1, 2), (1, 3)]
-    assert read("train.txt.gz", gzip.compress(b"a x y\r\nb x\r\n"), format="lightgcn").rows()[:2] == [
+    assert read("train.txt", "0 1 2\n1 2 3\n", format="lightgcn").rows() == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+        (1, 3),
+    ]
+    assert read("train.txt.gz", gzip.compress(b"a x y\r\nb x\r\n"), format="lightgcn").rows()[
+        :2
+    ] == [
         ("a", "x"),
         ("a", "y"),
     ]
@@ -373,11 +432,15 @@ def test_lightgcn_in_another_encoding_is_refused(complaint):
 )
 def test_bad_ratings_are_named_with_their_line(complaint, value, message):
     text = f"user\titem\trating\na\tb\t4\na\tc\t{value}\n"
-    assert complaint("a.tsv", text).startswith(f'a.tsv: line 3: {message} (or do without it: `rating=""`')
+    assert complaint("a.tsv", text).startswith(
+        f'a.tsv: line 3: {message} (or do without it: `rating=""`'
+    )
 
 
 def test_rating_column_can_be_done_without(read):
-    assert read("a.csv", "user,item,rating\na,b,good\n", columns=Columns(rating="")).rows() == [("a", "b")]
+    assert read("a.csv", "user,item,rating\na,b,good\n", columns=Columns(rating="")).rows() == [
+        ("a", "b")
+    ]
 
 
 def test_ratings_may_have_spaces_around_them(read):
@@ -427,11 +490,19 @@ def test_times_in_every_usual_spelling_become_seconds(read, value, seconds):
 
 def test_dates_with_and_without_time_or_zone_may_be_mixed(read):
     text = "user,item,time\na,b,2020-01-01\na,c,2020-01-01 00:00:01.5\na,d,2020-01-01T01:00:02+01:00\na,e,2020-1-1 0:00:03\n"
-    assert read("a.csv", text)["timestamp"].to_list() == [NEW_YEAR, NEW_YEAR + 1, NEW_YEAR + 2, NEW_YEAR + 3]
+    assert read("a.csv", text)["timestamp"].to_list() == [
+        NEW_YEAR,
+        NEW_YEAR + 1,
+        NEW_YEAR + 2,
+        NEW_YEAR + 3,
+    ]
 
 
 def test_unknown_times_written_as_zero_fit_any_unit(read):
-    assert read("a.csv", "user,item,ts\na,b,0\na,c,1577836800123\n")["timestamp"].to_list() == [0, NEW_YEAR]
+    assert read("a.csv", "user,item,ts\na,b,0\na,c,1577836800123\n")["timestamp"].to_list() == [
+        0,
+        NEW_YEAR,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -439,15 +510,31 @@ def test_unknown_times_written_as_zero_fit_any_unit(read):
     [
         ("1", "-5", "`time` must not be before 1970, got `-5`"),
         ("2020-01-01", "1969-12-31", "`time` must not be before 1970, got `1969-12-31`"),
-        ("2020-01-01", "1577836800", "`time` must be a date as in the first row (`2020-01-01`), got `1577836800`"),
-        ("2020-01-01", "2020-02-30", "`time` must be a date as in the first row (`2020-01-01`), got `2020-02-30`"),
+        (
+            "2020-01-01",
+            "1577836800",
+            "`time` must be a date as in the first row (`2020-01-01`), got `1577836800`",
+        ),
+        (
+            "2020-01-01",
+            "2020-02-30",
+            "`time` must be a date as in the first row (`2020-01-01`), got `2020-02-30`",
+        ),
         (
             "1577836800",
             "2020-01-01",
             "`time` must be seconds since 1970 or a date such as 2024-12-31 18:30:00, got `2020",
         ),
-        ("1577836800", "1577836800000", "`time` seems to count milliseconds, other than the rows before it"),
-        ("1577836800000", "1577836800", "`time` seems to count seconds, other than the rows before it"),
+        (
+            "1577836800",
+            "1577836800000",
+            "`time` seems to count milliseconds, other than the rows before it",
+        ),
+        (
+            "1577836800000",
+            "1577836800",
+            "`time` seems to count seconds, other than the rows before it",
+        ),
         ("1577836800", "", "`time` is empty; fill it in or remove the row"),
         ("1577836800", "nan", "`time` must be seconds since 1970 or a date"),
         ("1577836800", "1e300", "`time` must be seconds since 1970 or a date"),
@@ -479,7 +566,13 @@ FRAMES = {
 def test_frames_of_every_library_are_read(library):
     when = [datetime.datetime(2020, 1, 1), datetime.datetime(1970, 1, 2)]
     frame = FRAMES[library](
-        {"uid": ["ann", "bob"], "asin": [7, 8], "stars": [5.0, 3.5], "when": when, "junk": ["x", "y"]}
+        {
+            "uid": ["ann", "bob"],
+            "asin": [7, 8],
+            "stars": [5.0, 3.5],
+            "when": when,
+            "junk": ["x", "y"],
+        }
     )
     rows = read_interactions(frame).to_frame().rows()
     assert rows == [("ann", 7, 5.0, NEW_YEAR), ("bob", 8, 3.5, 86400)]
@@ -502,12 +595,20 @@ def test_anything_with_the_arrow_stream_interface_is_a_frame():
     ],
 )
 def test_pandas_text_types_are_ids(users):
-    assert read_interactions(pd.DataFrame({"user": users, "item": [1, 2]})).to_frame().rows() == [("b", 1), ("a", 2)]
+    assert read_interactions(pd.DataFrame({"user": users, "item": [1, 2]})).to_frame().rows() == [
+        ("b", 1),
+        ("a", 2),
+    ]
 
 
-@pytest.mark.parametrize("users", [pd.array([3, 4], dtype="Int64"), [3.0, 4.0], np.array([3, 4], dtype=np.uint8)])
+@pytest.mark.parametrize(
+    "users", [pd.array([3, 4], dtype="Int64"), [3.0, 4.0], np.array([3, 4], dtype=np.uint8)]
+)
 def test_pandas_number_types_are_whole_number_ids(users):
-    assert read_interactions(pd.DataFrame({"user": users, "item": [1, 2]})).to_frame().rows() == [(3, 1), (4, 2)]
+    assert read_interactions(pd.DataFrame({"user": users, "item": [1, 2]})).to_frame().rows() == [
+        (3, 1),
+        (4, 2),
+    ]
 
 
 def test_pandas_times_with_zone_become_seconds():
@@ -522,7 +623,9 @@ def test_pandas_columns_that_are_not_needed_may_hold_anything():
 
 
 def test_pandas_columns_may_be_called_by_number():
-    assert read_interactions(pd.DataFrame([[1, 2]]), columns=Columns(user="0", item="1")).to_frame().rows() == [(1, 2)]
+    assert read_interactions(
+        pd.DataFrame([[1, 2]]), columns=Columns(user="0", item="1")
+    ).to_frame().rows() == [(1, 2)]
 
 
 WITHOUT_PYARROW = """
@@ -548,7 +651,9 @@ except ValueError as error:
 
 
 def test_pandas_frames_are_read_without_pyarrow():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=False
+    )
     assert done.stdout.splitlines() == [
         "[('ann', 1, 5.0, 1577836800), ('bob', 2, 3.5, 86400)]",
         "the frame: row 2: `user` is empty; fill it in or remove the row",
@@ -564,10 +669,22 @@ def test_pandas_frames_are_read_without_pyarrow():
         ),
         (pd.DataFrame({"user": ["a", None], "item": [1, 2]}), "row 2: `user` is empty"),
         (pd.DataFrame({"user": [1.0, np.nan], "item": [1, 2]}), "row 2: `user` is empty"),
-        (pd.DataFrame({"user": [1, 2], "item": [1.5, 2]}), "row 1: `item` is 1.5, ids must be whole numbers or text"),
-        (pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"]), "column `user` appears 2 times"),
-        (pa.table([[1], [2], [3]], names=["user", "item", "user"]), "a column name appears more than once"),
-        (pl.DataFrame({"user": [1], "item": [1], "ts": pl.Series([None], dtype=pl.Datetime)}), "row 1: `ts` is empty"),
+        (
+            pd.DataFrame({"user": [1, 2], "item": [1.5, 2]}),
+            "row 1: `item` is 1.5, ids must be whole numbers or text",
+        ),
+        (
+            pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"]),
+            "column `user` appears 2 times",
+        ),
+        (
+            pa.table([[1], [2], [3]], names=["user", "item", "user"]),
+            "a column name appears more than once",
+        ),
+        (
+            pl.DataFrame({"user": [1], "item": [1], "ts": pl.Series([None], dtype=pl.Datetime)}),
+            "row 1: `ts` is empty",
+        ),
         (
             pl.DataFrame({"user": [1], "item": [1], "rating": [datetime.date(2020, 1, 1)]}),
             "`rating` must hold numbers, it",
@@ -576,7 +693,10 @@ def test_pandas_frames_are_read_without_pyarrow():
             pl.DataFrame({"user": [1], "item": [1], "ts": [datetime.time(1)]}),
             "`ts` must hold seconds since 1970 or dates, it",
         ),
-        (pl.DataFrame({"user": [b"a"], "item": [1]}), "`user` must hold ids, whole numbers or text, it holds Binary"),
+        (
+            pl.DataFrame({"user": [b"a"], "item": [1]}),
+            "`user` must hold ids, whole numbers or text, it holds Binary",
+        ),
         (pl.DataFrame({"user": [], "item": []}), "there are no interactions in it"),
         (pl.DataFrame({"a": [1], "item": [1]}), "no user column found among `a`, `item`"),
         (pl.LazyFrame({"user": [1]}).filter(pl.col("nothing") == 1), "can not be read"),
@@ -629,7 +749,9 @@ def test_stored_zeros_are_no_interactions_and_repeated_entries_add_up():
 
 
 def test_reading_a_matrix_leaves_it_as_it_was():
-    matrix = scipy.sparse.csr_array((np.array([1.0, 0.0, 2.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    matrix = scipy.sparse.csr_array(
+        (np.array([1.0, 0.0, 2.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
     read_interactions(matrix)
     assert matrix.data.tolist() == [1.0, 0.0, 2.0]
 
@@ -660,4 +782,11 @@ def test_guess_of_columns_is_logged(read, caplog):
 
 
 def test_every_format_has_a_name_that_the_command_line_can_take():
-    assert FORMATS.names() == ["delimited", "json-lines", "lightgcn", "parquet", "recbole", "unquoted"]
+    assert FORMATS.names() == [
+        "delimited",
+        "json-lines",
+        "lightgcn",
+        "parquet",
+        "recbole",
+        "unquoted",
+    ]

@@ -5,10 +5,13 @@ import polars as pl
 import pytest
 
 from pslrec.data import Dataset, Interactions, Vocabulary
-from pslrec.data.interactions import concatenate
+from pslrec.data._interactions import concatenate
 from pslrec.errors import DataError
 
-USERS, ITEMS = Vocabulary(["ann", "bob"], kind="user"), Vocabulary(["milk", "tea", "wine"], kind="item")
+USERS, ITEMS = (
+    Vocabulary(["ann", "bob"], kind="user"),
+    Vocabulary(["milk", "tea", "wine"], kind="item"),
+)
 
 
 def interactions(users=(0, 1, 0), items=(1, 1, 2), **columns):
@@ -25,8 +28,14 @@ def test_rows_are_numbered_in_sorted_order_whatever_the_order_of_the_data():
 
 
 def test_text_that_spells_numbers_becomes_numbers_only_if_no_spelling_is_lost():
-    assert Interactions.from_ids(["10", "9"], ["007", "7"]).to_frame().rows() == [(10, "007"), (9, "7")]
-    assert Interactions.from_ids(["-1", "+1"], ["1", " 1"]).to_frame().rows() == [("-1", "1"), ("+1", " 1")]
+    assert Interactions.from_ids(["10", "9"], ["007", "7"]).to_frame().rows() == [
+        (10, "007"),
+        (9, "7"),
+    ]
+    assert Interactions.from_ids(["-1", "+1"], ["1", " 1"]).to_frame().rows() == [
+        ("-1", "1"),
+        ("+1", " 1"),
+    ]
 
 
 def test_columns_have_fixed_types():
@@ -67,14 +76,26 @@ def test_columns_of_an_arrow_column_are_shared_not_copied():
         ({"users": [0, 1, 2]}, "`users` must be row numbers below 2, got 0 to 2"),
         ({"users": [0, -1, 1]}, "`users` must be row numbers below 2, got -1 to 1"),
         ({"items": [0, 1, 2**32]}, "`items` must be row numbers below 3, got 0 to 4294967296"),
-        ({"users": [0.5, 0.7, 0]}, "`users` must be row numbers, whole numbers from 0, got float64"),
+        (
+            {"users": [0.5, 0.7, 0]},
+            "`users` must be row numbers, whole numbers from 0, got float64",
+        ),
         ({"items": [0, 1]}, r"`items` must be as long as `users` \(3\), got 2"),
         ({"ratings": [1, 2]}, r"`ratings` must be as long as `users` \(3\), got 2"),
-        ({"ratings": [1, float("nan"), 2]}, "`ratings` must be finite, 1 of 3 are not; the first is at position 1"),
-        ({"ratings": [1, 2, 1e300]}, "`ratings` must be finite, 1 of 3 are not; the first is at position 2"),
+        (
+            {"ratings": [1, float("nan"), 2]},
+            "`ratings` must be finite, 1 of 3 are not; the first is at position 1",
+        ),
+        (
+            {"ratings": [1, 2, 1e300]},
+            "`ratings` must be finite, 1 of 3 are not; the first is at position 2",
+        ),
         ({"ratings": ["a", "b", "c"]}, "`ratings` must be numbers, got <U1"),
         ({"timestamps": [1, float("inf"), 2]}, "`timestamps` must be finite"),
-        ({"timestamps": [1, -5, 2]}, "`timestamps` must be seconds since 1970 and not negative, the least is -5"),
+        (
+            {"timestamps": [1, -5, 2]},
+            "`timestamps` must be seconds since 1970 and not negative, the least is -5",
+        ),
         ({"weights": [1, 0, 2]}, "`weights` must be positive, the least is 0"),
         ({"weights": [1, -2, 2]}, "`weights` must be positive, the least is -2"),
         ({"users": [[0, 1, 0]]}, r"`users` must be one column, got shape \(1, 3\)"),
@@ -92,7 +113,9 @@ def test_dates_become_seconds():
 
 def test_missing_dates_are_refused():
     with pytest.raises(DataError, match="`timestamps` must be seconds since 1970"):
-        interactions(timestamps=np.array(["1970-01-02", "NaT", "1970-01-01"], dtype="datetime64[ns]"))
+        interactions(
+            timestamps=np.array(["1970-01-02", "NaT", "1970-01-01"], dtype="datetime64[ns]")
+        )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +153,10 @@ def test_counts_cover_the_whole_vocabulary():
 
 def test_matrix_adds_up_repeated_pairs_and_uses_weights():
     assert interactions([0, 0], [1, 1]).matrix().toarray().tolist() == [[0, 2, 0], [0, 0, 0]]
-    assert interactions([0, 1], [1, 2], weights=[0.5, 3]).matrix().toarray().tolist() == [[0, 0.5, 0], [0, 0, 3]]
+    assert interactions([0, 1], [1, 2], weights=[0.5, 3]).matrix().toarray().tolist() == [
+        [0, 0.5, 0],
+        [0, 0, 3],
+    ]
 
 
 def test_matrix_is_a_copy():
@@ -146,19 +172,27 @@ def test_select_by_mask_or_position_takes_every_column(which):
 
 
 def test_sorted_orders_by_user_then_item():
-    assert interactions().sorted().to_frame().rows() == [("ann", "tea"), ("ann", "wine"), ("bob", "tea")]
+    assert interactions().sorted().to_frame().rows() == [
+        ("ann", "tea"),
+        ("ann", "wine"),
+        ("bob", "tea"),
+    ]
 
 
 def test_sorted_does_not_depend_on_the_order_of_repeated_pairs():
     times, ratings = np.array([30, 10, 20]), np.array([1.0, 2.0, 3.0])
     one = interactions([0, 0, 1], [1, 1, 0], timestamps=times, ratings=ratings)
-    assert one.sorted().to_frame().rows() == one.select(np.array([2, 1, 0])).sorted().to_frame().rows()
+    assert (
+        one.sorted().to_frame().rows() == one.select(np.array([2, 1, 0])).sorted().to_frame().rows()
+    )
     assert one.sorted().timestamps.tolist() == [10, 30, 20]
 
 
 def test_pair_keys_are_equal_for_equal_pairs_only_and_do_not_overflow():
     many = Vocabulary(np.arange(70_000), kind="user")
-    log = Interactions(np.array([69_999, 69_999, 0]), np.array([69_999, 69_999, 69_999]), many, many)
+    log = Interactions(
+        np.array([69_999, 69_999, 0]), np.array([69_999, 69_999, 69_999]), many, many
+    )
     assert log.pair_keys().tolist() == [70_000**2 - 1, 70_000**2 - 1, 69_999]
 
 
@@ -177,7 +211,10 @@ def test_repr_counts():
 
 
 def test_dataset_refuses_parts_over_other_vocabularies_of_the_same_size():
-    train, other = Interactions.from_ids(["a", "b"], [1, 2]), Interactions.from_ids(["a", "c"], [1, 2])
+    train, other = (
+        Interactions.from_ids(["a", "b"], [1, 2]),
+        Interactions.from_ids(["a", "c"], [1, 2]),
+    )
     with pytest.raises(DataError, match="must share the same vocabularies"):
         Dataset(train, other)
     with pytest.raises(DataError, match="must share the same vocabularies"):
@@ -186,7 +223,9 @@ def test_dataset_refuses_parts_over_other_vocabularies_of_the_same_size():
 
 def test_dataset_whole_is_all_parts():
     log = interactions()
-    dataset = Dataset(log.select(np.array([0])), log.select(np.array([1])), log.select(np.array([2])), name="shop")
+    dataset = Dataset(
+        log.select(np.array([0])), log.select(np.array([1])), log.select(np.array([2])), name="shop"
+    )
     assert sorted(dataset.whole().to_frame().rows()) == sorted(log.to_frame().rows())
     assert list(dataset.parts()) == ["train", "validation", "test"]
     assert repr(dataset) == "Dataset(shop: 2 users, 3 items, 1 train / 1 validation / 1 test)"

@@ -85,7 +85,8 @@ def test_file_with_the_name_of_a_source_wins(tmp_path, monkeypatch):
 
 def test_unknown_name_lists_the_known_ones():
     with pytest.raises(
-        DataError, match="no such file, and no data set of that name; the names are debian, synthetic, amazon"
+        DataError,
+        match="no such file, and no data set of that name; the names are debian, synthetic, amazon",
     ):
         load("nothing-of-the-kind")
 
@@ -99,7 +100,8 @@ def test_missing_file_is_named(tmp_path):
 
 def test_directory_without_a_split_is_explained(tmp_path):
     with pytest.raises(
-        DataError, match=r"there is no `train\.tsv` in this directory; give a file, or a directory with"
+        DataError,
+        match=r"there is no `train\.tsv` in this directory; give a file, or a directory with",
     ):
         load(tmp_path)
 
@@ -107,8 +109,14 @@ def test_directory_without_a_split_is_explained(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user,item\nann,1\nann,2\n", "all interactions are of one user, `ann`, and nothing can be learnt from that"),
-        ("user,item\nann,1\nbob,1\n", "all interactions are of one item, `1`, and nothing can be learnt from that"),
+        (
+            "user,item\nann,1\nann,2\n",
+            "all interactions are of one user, `ann`, and nothing can be learnt from that",
+        ),
+        (
+            "user,item\nann,1\nbob,1\n",
+            "all interactions are of one item, `1`, and nothing can be learnt from that",
+        ),
     ],
 )
 def test_one_user_or_item_only_is_refused(tmp_path, text, message):

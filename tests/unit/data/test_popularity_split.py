@@ -13,7 +13,9 @@ def test_popularity_takes_from_an_item_of_two_pairs_as_from_others():
     """Two pairs are one more than training needs."""
     # Each user has an item of its own as well, so that nobody is left without training data.
     own = [f"own {user}" for user in range(9)]
-    log = Interactions.from_ids([*range(9), 0, 1, *range(9)], [*["often"] * 9, *["twice"] * 2, *own])
+    log = Interactions.from_ids(
+        [*range(9), 0, 1, *range(9)], [*["often"] * 9, *["twice"] * 2, *own]
+    )
     has_given = []
     for seed in range(40):
         dataset = popularity_split(log, train_fraction=0.9, seed=seed)
@@ -31,11 +33,15 @@ def test_popularity_finds_the_one_item_that_has_a_pair_to_give():
 
 
 @given(
-    counts=st.lists(st.integers(1, 6), min_size=1, max_size=12).filter(lambda counts: max(counts) > 1),
+    counts=st.lists(st.integers(1, 6), min_size=1, max_size=12).filter(
+        lambda counts: max(counts) > 1
+    ),
     share=st.floats(0.01, 0.99),
     seed=st.integers(0, 99),
 )
-def test_popularity_gives_what_is_asked_for_or_all_that_items_can_give(counts: list[int], share: float, seed: int):
+def test_popularity_gives_what_is_asked_for_or_all_that_items_can_give(
+    counts: list[int], share: float, seed: int
+):
     users = [user for count in counts for user in range(count)]
     items = [item for item, count in enumerate(counts) for _ in range(count)]
     # Each user has an item of its own as well, so that nobody is left without training data.

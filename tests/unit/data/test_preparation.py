@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pslrec.data import Interactions, Preparation, prepare
-from pslrec.data.preparation import PAPER, compact, k_core_mask
+from pslrec.data._preparation import PAPER, compact, k_core_mask
 from pslrec.errors import DataError
 
 
@@ -23,7 +23,9 @@ def test_paper_keeps_ratings_from_three_and_the_ten_core():
 
 
 def test_ratings_below_the_threshold_go_and_those_at_it_stay():
-    kept = prepare(log([(1, 1), (1, 2), (1, 3)], ratings=[2.9, 3, 5]), Preparation(minimum_rating=3))
+    kept = prepare(
+        log([(1, 1), (1, 2), (1, 3)], ratings=[2.9, 3, 5]), Preparation(minimum_rating=3)
+    )
     assert rows(kept) == [(1, 2, 3.0), (1, 3, 5.0)]
 
 
@@ -32,7 +34,9 @@ def test_threshold_means_nothing_without_ratings():
 
 
 def test_threshold_above_every_rating_is_explained():
-    with pytest.raises(DataError, match="no interaction has a rating of at least 6, the highest is 5"):
+    with pytest.raises(
+        DataError, match="no interaction has a rating of at least 6, the highest is 5"
+    ):
         prepare(log([(1, 1), (1, 2)], ratings=[4, 5]), Preparation(minimum_rating=6))
 
 
@@ -47,21 +51,32 @@ def test_repeated_pairs_count_once_and_the_earliest_stays():
 
 
 def test_without_times_the_first_of_a_repeated_pair_stays():
-    assert rows(prepare(log([(1, 2), (1, 1), (1, 2)], ratings=[3, 2, 1]), EVERYTHING)) == [(1, 1, 2.0), (1, 2, 3.0)]
+    assert rows(prepare(log([(1, 2), (1, 1), (1, 2)], ratings=[3, 2, 1]), EVERYTHING)) == [
+        (1, 1, 2.0),
+        (1, 2, 3.0),
+    ]
 
 
 def test_result_is_sorted_by_user_and_item():
-    assert rows(prepare(log([("b", 2), ("a", 9), ("b", 1)]), EVERYTHING)) == [("a", 9), ("b", 1), ("b", 2)]
+    assert rows(prepare(log([("b", 2), ("a", 9), ("b", 1)]), EVERYTHING)) == [
+        ("a", 9),
+        ("b", 1),
+        ("b", 2),
+    ]
 
 
-@pytest.mark.parametrize("columns", [{}, {"ratings": [1, 2, 4]}, {"timestamps": [3, 1, 2]}, {"weights": [1, 2, 4]}])
+@pytest.mark.parametrize(
+    "columns", [{}, {"ratings": [1, 2, 4]}, {"timestamps": [3, 1, 2]}, {"weights": [1, 2, 4]}]
+)
 def test_count_is_how_often_a_pair_was_seen(columns):
     prepared = prepare(log([(1, 1), (1, 2), (1, 1)], **columns), Preparation(weights="count"))
     assert prepared.weights.tolist() == ([5, 2] if "weights" in columns else [2, 1])
 
 
 def test_rating_weight_is_the_sum_of_ratings():
-    prepared = prepare(log([(1, 1), (1, 2), (1, 1)], ratings=[1, 2, 4]), Preparation(weights="rating"))
+    prepared = prepare(
+        log([(1, 1), (1, 2), (1, 1)], ratings=[1, 2, 4]), Preparation(weights="rating")
+    )
     assert prepared.weights.tolist() == [5, 2]
 
 
@@ -78,8 +93,14 @@ def test_rating_weights_that_are_not_positive_are_refused():
     ("preparation", "message"),
     [
         (Preparation(k_core=-1), "`k_core` must not be negative, got -1"),
-        (Preparation(weights="counts"), "`weights` must be one of none, count, rating, got `counts`"),
-        (Preparation(weights="rating"), "`weights` can not be `rating`, the interactions have no ratings"),
+        (
+            Preparation(weights="counts"),
+            "`weights` must be one of none, count, rating, got `counts`",
+        ),
+        (
+            Preparation(weights="rating"),
+            "`weights` can not be `rating`, the interactions have no ratings",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(preparation, message):
@@ -97,7 +118,12 @@ TAIL = [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3), ("c", 3), ("c", 4), ("
 
 
 def test_core_is_iterated_until_nothing_changes():
-    assert rows(prepare(log(TAIL), Preparation(k_core=2))) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert rows(prepare(log(TAIL), Preparation(k_core=2))) == [
+        ("a", 1),
+        ("a", 2),
+        ("b", 1),
+        ("b", 2),
+    ]
 
 
 @pytest.mark.parametrize("k", [0, 1])
@@ -133,7 +159,9 @@ def test_vocabularies_hold_only_who_is_left_in_the_order_they_had():
 
 
 def test_compact_keeps_every_column():
-    whole = log([("a", 1), ("b", 2), ("c", 3)], ratings=[1, 2, 3], timestamps=[4, 5, 6], weights=[7, 8, 9])
+    whole = log(
+        [("a", 1), ("b", 2), ("c", 3)], ratings=[1, 2, 3], timestamps=[4, 5, 6], weights=[7, 8, 9]
+    )
     part = compact(whole.select(np.array([2, 0])))
     assert rows(part) == [("c", 3, 3.0, 6, 9.0), ("a", 1, 1.0, 4, 7.0)]
     assert (part.n_users, part.n_items) == (2, 2)

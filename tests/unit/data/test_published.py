@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from pslrec.data import Columns, read_published
+from pslrec.data._published import is_published_split
 from pslrec.data.formats import ReadOptions
-from pslrec.data.published import is_published_split
 from pslrec.errors import DataError
 
 TRAIN = "user\titem\nann\ttea\nann\tmilk\nbob\ttea\nbob\twine\n"
@@ -30,7 +30,9 @@ def publish(request, tmp_path):
             path = tmp_path / "data"
             path.mkdir()
             for name, content in files.items():
-                (path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+                (path / name).write_bytes(
+                    content if isinstance(content, bytes) else content.encode()
+                )
             return path
         path = tmp_path / "data.zip"
         with zipfile.ZipFile(path, "w") as archive:
@@ -90,7 +92,9 @@ def test_other_columns_of_the_parts_are_kept(publish):
 
 
 def test_ids_are_numbers_only_if_they_are_in_every_part(publish):
-    dataset = read_published(publish({"train.tsv": "user\titem\n1\t2\n007\t3\n", "test.tsv": "user\titem\n1\t3\n"}))
+    dataset = read_published(
+        publish({"train.tsv": "user\titem\n1\t2\n007\t3\n", "test.tsv": "user\titem\n1\t3\n"})
+    )
     assert rows(dataset.test) == [("1", 3)]
 
 
@@ -98,7 +102,9 @@ def test_ids_are_numbers_only_if_they_are_in_every_part(publish):
 def test_parts_may_be_in_any_format(publish, ending, tmp_path):
     def content(pairs):
         if ending == "parquet":
-            pl.DataFrame(pairs, schema=["user", "item"], orient="row").write_parquet(tmp_path / "part")
+            pl.DataFrame(pairs, schema=["user", "item"], orient="row").write_parquet(
+                tmp_path / "part"
+            )
             return (tmp_path / "part").read_bytes()
         if ending == "jsonl":
             return "".join(f'{{"user":{user},"item":{item}}}\n' for user, item in pairs)
@@ -107,7 +113,9 @@ def test_parts_may_be_in_any_format(publish, ending, tmp_path):
         return gzip.compress(text.encode()) if ending.endswith("gz") else text
 
     train, test = [(1, 5), (1, 6), (2, 5)], [(2, 6)]
-    dataset = read_published(publish({f"train.{ending}": content(train), f"test.{ending}": content(test)}))
+    dataset = read_published(
+        publish({f"train.{ending}": content(train), f"test.{ending}": content(test)})
+    )
     assert (rows(dataset.train), rows(dataset.test)) == (train, test)
 
 
@@ -121,7 +129,9 @@ def test_lightgcn_parts_are_recognised_together(publish):
 
 
 def test_columns_of_the_parts_can_be_named(publish):
-    files = {name: text.replace("user", "who").replace("item", "what") for name, text in GOOD.items()}
+    files = {
+        name: text.replace("user", "who").replace("item", "what") for name, text in GOOD.items()
+    }
     path = publish(files)
     assert complaint(path).startswith("train.tsv: no user column found among `who`, `what`")
     dataset = read_published(path, options=ReadOptions(Columns(user="who", item="what")))
@@ -185,7 +195,11 @@ def test_what_would_spoil_an_evaluation_is_refused_and_can_be_repaired(publish, 
 
 
 def test_item_that_validation_took_from_training_is_no_stranger_to_the_test(publish):
-    files = {**GOOD, "validation.tsv": "user\titem\nbob\tcake\n", "test.tsv": "user\titem\nann\tcake\n"}
+    files = {
+        **GOOD,
+        "validation.tsv": "user\titem\nbob\tcake\n",
+        "test.tsv": "user\titem\nann\tcake\n",
+    }
     assert rows(read_published(publish(files)).test) == [("ann", "cake")]
 
 
@@ -220,11 +234,15 @@ def test_encrypted_zip_is_refused(packed):
     content = packed.read_bytes()
     # Bit 0 of the flags says so, in the entry's own header and in the directory at the end.
     content = content.replace(b"PK\x03\x04\x14\x00\x00", b"PK\x03\x04\x14\x00\x01")
-    packed.write_bytes(content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"))
+    packed.write_bytes(
+        content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01")
+    )
     assert complaint(packed).startswith("the zip is encrypted or packed in an unusual way (")
 
 
-@pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "..\\evil.tsv", "C:\\evil.tsv"])
+@pytest.mark.parametrize(
+    "name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "..\\evil.tsv", "C:\\evil.tsv"]
+)
 def test_zip_with_unsafe_paths_is_not_unpacked(packed, name, tmp_path):
     with zipfile.ZipFile(packed, "a") as archive:
         archive.writestr(name, "evil")
@@ -244,7 +262,9 @@ def test_zip_without_a_split_says_what_to_do(tmp_path):
     path = tmp_path / "ratings.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("ml/ratings.csv", "user,item\n1,2\n")
-    assert complaint(path).endswith("this one has none; unpack it and give the file or directory you mean")
+    assert complaint(path).endswith(
+        "this one has none; unpack it and give the file or directory you mean"
+    )
 
 
 def test_zip_with_two_splits_says_what_to_do(tmp_path):

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from pslrec.data import Dataset, Interactions
-from pslrec.data.interactions import concatenate
-from pslrec.data.sealing import SealedInteractions, SealedTestError
-from pslrec.data.synthetic import checkerboard
+from pslrec.data._interactions import concatenate
+from pslrec.data._sealing import SealedInteractions, SealedTestError
+from pslrec.data._synthetic import checkerboard
 from pslrec.evaluation import EmbeddingScorer, evaluate
 
 WAYS_IN: dict[str, Callable[[SealedInteractions], Any]] = {

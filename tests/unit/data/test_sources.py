@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from pslrec.cli.data_fetch import fetch_command, preparation
-from pslrec.data.interactions import Interactions
+from pslrec.data import Interactions
 from pslrec.data.sources import SOURCES, fetch, find, find_raw, find_split, read_source
 from pslrec.errors import DataError, DownloadError, UnknownNameError
 
@@ -70,7 +70,10 @@ def test_gzipped_amazon_file_is_read_like_the_plain_one(tmp_path: Path) -> None:
         ("A1,B1,5.0,", "line 2: `timestamp` must be a whole number, got ''"),
         ("A1,B1,5.0,1.5", "line 2: `timestamp` must be a whole number, got '1.5'"),
         (",B1,5.0,10", "line 2: `user` must be text, got ''"),
-        ("A1,B1,5.0", "line 2: expected 4 fields (user, item, rating, timestamp) with ',' between them, got 3"),
+        (
+            "A1,B1,5.0",
+            "line 2: expected 4 fields (user, item, rating, timestamp) with ',' between them, got 3",
+        ),
         ("A1,B1,5.0,10,11", "line 2: expected 4 fields"),
         ("A1\tB1\t5.0\t10", "line 2: expected 4 fields"),
     ],
@@ -85,7 +88,9 @@ def test_amazon_complaint_names_line_and_column(tmp_path: Path, line: str, compl
 
 def test_header_line_is_a_complaint_about_line_one(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 1: `rating` must be a finite number, got 'rating'"):
-        read_text("amazon-movie", tmp_path / "ratings.csv", "user,item,rating,timestamp\nA1,B1,5.0,10\n")
+        read_text(
+            "amazon-movie", tmp_path / "ratings.csv", "user,item,rating,timestamp\nA1,B1,5.0,10\n"
+        )
 
 
 def test_gowalla_check_ins_keep_repeated_visits_and_utc_seconds(tmp_path: Path) -> None:
@@ -105,7 +110,9 @@ def test_gowalla_check_ins_keep_repeated_visits_and_utc_seconds(tmp_path: Path) 
 @pytest.mark.parametrize("moment", ["yesterday", "2010-13-01T00:00:00Z", ""])
 def test_gowalla_complaint_names_the_bad_time(tmp_path: Path, moment: str) -> None:
     text = f"0\t2010-10-19T23:55:27Z\t1\t2\t3\n0\t{moment}\t1\t2\t3\n"
-    with pytest.raises(DataError, match=rf"line 2: `timestamp` must be a date, or date and time, got '{moment}'"):
+    with pytest.raises(
+        DataError, match=rf"line 2: `timestamp` must be a date, or date and time, got '{moment}'"
+    ):
         read_text("gowalla", tmp_path / "checkins.txt", text)
 
 
@@ -115,13 +122,25 @@ def test_gowalla_with_an_identifier_that_is_no_number_is_said(tmp_path: Path) ->
 
 
 def review(**fields: object) -> str:
-    usual = {"review_id": "r", "user_id": "u", "business_id": "b", "stars": 4, "date": "2016-03-09", "text": "fine"}
-    return json.dumps({name: value for name, value in {**usual, **fields}.items() if value is not ...})
+    usual = {
+        "review_id": "r",
+        "user_id": "u",
+        "business_id": "b",
+        "stars": 4,
+        "date": "2016-03-09",
+        "text": "fine",
+    }
+    return json.dumps(
+        {name: value for name, value in {**usual, **fields}.items() if value is not ...}
+    )
 
 
 def test_yelp_texts_with_quotes_newlines_and_unicode_do_not_disturb(tmp_path: Path) -> None:
     lines = [
-        review(user_id="ÜñΩ-_1", text='He said "hi",\nthen left.\r\n\t{"stars": 1} \\ \u2028 \U0001f600'),
+        review(
+            user_id="ÜñΩ-_1",
+            text='He said "hi",\nthen left.\r\n\t{"stars": 1} \\ \u2028 \U0001f600',
+        ),
         review(business_id="-b", stars=5.0, date="2018-07-02 23:59:59", text=""),
         '{"date":"2005-02-16","stars":1,"text":"\\ud83d\\ude00 \\u00e9","business_id":"b","user_id":"\\u00dc","extra":[{}]}',
     ]
@@ -155,7 +174,19 @@ def test_yelp_complaint_names_line_and_key(tmp_path: Path, line: str, complaint:
 def write_review_table(path: Path, reviews: list[list[str]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["review_id", "user_id", "business_id", "stars", "date", "text", "useful", "funny", "cool"])
+        writer.writerow(
+            [
+                "review_id",
+                "user_id",
+                "business_id",
+                "stars",
+                "date",
+                "text",
+                "useful",
+                "funny",
+                "cool",
+            ]
+        )
         writer.writerows(reviews)
     return path
 
@@ -164,12 +195,25 @@ def test_yelp_csv_edition_is_read_over_lines_within_quotes(tmp_path: Path) -> No
     path = write_review_table(
         tmp_path / "yelp_review.csv",
         [
-            ["r1", "u1", "b1", "5", "2016-05-28", 'Super "simple" place,\nbut ☃ amazing.', "0", "0", "0"],
+            [
+                "r1",
+                "u1",
+                "b1",
+                "5",
+                "2016-05-28",
+                'Super "simple" place,\nbut ☃ amazing.',
+                "0",
+                "0",
+                "0",
+            ],
             ["r2", "u1", "b2", "3", "2017-12-31", "", "0", "0", "0"],
         ],
     )
 
-    assert rows(SOURCES["yelp2018"].read_raw(path)) == [("u1", "b1", 5.0, 1464393600), ("u1", "b2", 3.0, 1514678400)]
+    assert rows(SOURCES["yelp2018"].read_raw(path)) == [
+        ("u1", "b1", 5.0, 1464393600),
+        ("u1", "b2", 3.0, 1514678400),
+    ]
 
 
 def test_yelp_csv_complaint_names_the_line(tmp_path: Path) -> None:
@@ -205,10 +249,19 @@ def test_movielens_1m_is_read_from_double_colons(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["1:1193:5:978300760", "1::1193::5", "1::1193::5::978300760::1", "1:0:1193::5::9", "1,1193,5,978300760"]
+    "line",
+    [
+        "1:1193:5:978300760",
+        "1::1193::5",
+        "1::1193::5::978300760::1",
+        "1:0:1193::5::9",
+        "1,1193,5,978300760",
+    ],
 )
 def test_movielens_1m_with_other_separators_is_said(tmp_path: Path, line: str) -> None:
-    with pytest.raises(DataError, match=r"line 2: expected 4 fields \(user, item, rating, timestamp\) with '::'"):
+    with pytest.raises(
+        DataError, match=r"line 2: expected 4 fields \(user, item, rating, timestamp\) with '::'"
+    ):
         read_text("movielens-1m", tmp_path / "ratings.dat", f"1::1193::5::978300760\n{line}\n")
 
 
@@ -273,7 +326,9 @@ def test_missing_source_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_unknown_source_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown source `gowala`; did you mean `gowalla`\?.*yelp2018"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown source `gowala`; did you mean `gowalla`\?.*yelp2018"
+    ):
         find("gowala")
 
 
@@ -286,7 +341,9 @@ def test_read_source_reads_the_raw_file_even_beside_a_split(tmp_path: Path) -> N
         read_source("amazon-health", tmp_path)
 
 
-def serve(name: str, monkeypatch: pytest.MonkeyPatch, content: str = "A1,B1,5.0,1369699200\n") -> list[str]:
+def serve(
+    name: str, monkeypatch: pytest.MonkeyPatch, content: str = "A1,B1,5.0,1369699200\n"
+) -> list[str]:
     """Put a function in place of the network; the list it returns gets the addresses asked for."""
     asked: list[str] = []
 
@@ -360,13 +417,17 @@ def test_command_without_name_lists_all_sources(tmp_path: Path, command: typer.T
     result = CliRunner().invoke(command, ["--directory", str(tmp_path)])
 
     assert result.exit_code == 0
-    lines = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if line.strip()}
+    lines = {
+        line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if line.strip()
+    }
     assert set(SOURCES) < set(lines)
     assert lines["gowalla"] == ["29,858", "40,988", "1,027,464", "split"]
     assert lines["yelp2018"][-1] == "-"
 
 
-def test_command_stopped_by_the_user_says_how_to_go_on(command: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_stopped_by_the_user_says_how_to_go_on(
+    command: typer.Typer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

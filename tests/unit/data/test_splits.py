@@ -14,7 +14,7 @@ from pslrec.data.splits import (
     temporal_split,
     temporal_split_per_user,
 )
-from pslrec.data.splits.base import divide
+from pslrec.data.splits._base import divide
 from pslrec.errors import DataError, UnknownNameError
 
 
@@ -91,7 +91,9 @@ def test_popularity_test_part_is_flat_and_every_item_stays_in_training():
 
 def test_popularity_comes_to_an_end_where_hardly_any_item_has_pairs_to_give():
     lonely = 3000
-    log = Interactions.from_ids([*range(lonely), *range(lonely)], [*range(lonely), *[lonely] * lonely])
+    log = Interactions.from_ids(
+        [*range(lonely), *range(lonely)], [*range(lonely), *[lonely] * lonely]
+    )
     dataset = popularity_split(log, train_fraction=0.6)
     assert len(dataset.test) == 2 * lonely - int(0.6 * 2 * lonely)
     assert dataset.train.item_counts().min() == 1
@@ -109,7 +111,9 @@ def test_temporal_tests_on_the_latest_of_all():
 
 
 def test_temporal_leaves_out_what_only_the_future_knows():
-    log = Interactions.from_ids([1, 1, 2, 2, 2], ["a", "b", "a", "b", "new"], timestamps=[1, 2, 3, 4, 5])
+    log = Interactions.from_ids(
+        [1, 1, 2, 2, 2], ["a", "b", "a", "b", "new"], timestamps=[1, 2, 3, 4, 5]
+    )
     dataset = temporal_split(log, train_fraction=0.6)
     assert rows(dataset.test) == [(2, "b", 4)]
 
@@ -117,7 +121,9 @@ def test_temporal_leaves_out_what_only_the_future_knows():
 def test_temporal_per_user_tests_on_the_latest_of_each():
     dataset = temporal_split_per_user(grid())
     for user in range(10):
-        train, test = (part.timestamps[part.users == user] for part in (dataset.train, dataset.test))
+        train, test = (
+            part.timestamps[part.users == user] for part in (dataset.train, dataset.test)
+        )
         assert train.max() < test.min()
         assert (len(train), len(test)) == (8, 2)
 
@@ -129,13 +135,19 @@ def test_temporal_per_user_keeps_one_for_training():
 
 @pytest.mark.parametrize("split", [temporal_split, temporal_split_per_user])
 def test_temporal_needs_times(split):
-    with pytest.raises(DataError, match="a temporal split needs timestamps, the interactions have none"):
+    with pytest.raises(
+        DataError, match="a temporal split needs timestamps, the interactions have none"
+    ):
         split(Interactions.from_ids([1, 1], [1, 2]))
 
 
 def test_equal_times_are_in_random_order_by_seed():
-    log = Interactions.from_ids(np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20), timestamps=np.zeros(200))
-    assert parts(temporal_split_per_user(log, seed=0)) != parts(temporal_split_per_user(log, seed=1))
+    log = Interactions.from_ids(
+        np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20), timestamps=np.zeros(200)
+    )
+    assert parts(temporal_split_per_user(log, seed=0)) != parts(
+        temporal_split_per_user(log, seed=1)
+    )
 
 
 def test_leave_one_out_takes_the_latest_of_each_user_with_two():
@@ -153,7 +165,9 @@ def test_leave_one_out_without_times_takes_any():
 @pytest.mark.parametrize("name", SPLITS)
 def test_repeated_pairs_are_never_on_both_sides(name):
     log = grid(20, 5)
-    repeated = log.select(np.sort(np.concatenate([np.arange(100), np.arange(0, 100, 3), np.arange(0, 100, 6)])))
+    repeated = log.select(
+        np.sort(np.concatenate([np.arange(100), np.arange(0, 100, 3), np.arange(0, 100, 6)]))
+    )
     dataset = carve_validation(SPLITS[name](repeated), "fraction")
     found = [set(part.pair_keys().tolist()) for part in dataset.parts().values()]
     assert sum(map(len, found)) == len(set().union(*found))
@@ -161,7 +175,9 @@ def test_repeated_pairs_are_never_on_both_sides(name):
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.5, 2, float("nan")])
-@pytest.mark.parametrize("split", [iid_split, popularity_split, temporal_split, temporal_split_per_user])
+@pytest.mark.parametrize(
+    "split", [iid_split, popularity_split, temporal_split, temporal_split_per_user]
+)
 def test_fractions_outside_of_zero_to_one_are_refused(split, fraction):
     with pytest.raises(DataError, match="`train_fraction` must lie between 0 and 1, got"):
         split(grid(), train_fraction=fraction)
@@ -170,7 +186,9 @@ def test_fractions_outside_of_zero_to_one_are_refused(split, fraction):
 @pytest.mark.parametrize("name", ["iid", "popularity", "leave-one-out"])
 def test_too_little_data_is_explained(name):
     log = Interactions.from_ids(["a", "b"], [1, 2])
-    with pytest.raises(DataError, match=r"the split leaves . training and 0 test pairs of 2, which is too little"):
+    with pytest.raises(
+        DataError, match=r"the split leaves . training and 0 test pairs of 2, which is too little"
+    ):
         SPLITS[name](log)
 
 
@@ -191,7 +209,9 @@ def test_paper_validation_is_drawn_as_python_draws():
 
     log = Interactions.from_ids([1] * 30 + [2] * 5, [*range(30), *range(5)])
     draw = random.Random(2024)
-    expected = {(1, item) for item in draw.sample(range(30), 3)} | {(2, item) for item in draw.sample(range(5), 1)}
+    expected = {(1, item) for item in draw.sample(range(30), 3)} | {
+        (2, item) for item in draw.sample(range(5), 1)
+    }
     assert set(rows(paper_validation(Dataset(log, log)).validation)) == expected
 
 
@@ -213,7 +233,9 @@ def test_validation_is_carved_once():
 
 def test_validation_of_too_little_data_is_explained():
     log = Interactions.from_ids([1, 1, 2, 2], [1, 2, 1, 2])
-    with pytest.raises(DataError, match="leaves 4 training and 0 validation pairs, which is too little"):
+    with pytest.raises(
+        DataError, match="leaves 4 training and 0 validation pairs, which is too little"
+    ):
         fraction_validation(Dataset(log, log))
 
 
@@ -235,11 +257,15 @@ def test_split_by_name_refuses_what_it_does_not_know():
         split_by_name(grid(), "random")
     with pytest.raises(DataError, match="the split `leave-one-out` has no `train_fraction`"):
         split_by_name(grid(), "leave-one-out", train_fraction=0.5)
-    with pytest.raises(DataError, match="`validation` must be one of none, paper, fraction, got `half`"):
+    with pytest.raises(
+        DataError, match="`validation` must be one of none, paper, fraction, got `half`"
+    ):
         split_by_name(grid(), validation="half")
 
 
 def test_dividing_a_log_that_repeats_pairs_is_refused():
     log = Interactions.from_ids([1, 1, 2], ["a", "a", "a"])
-    with pytest.raises(ValueError, match="must hold each pair once; a split begins with `each_pair_once`"):
+    with pytest.raises(
+        ValueError, match="must hold each pair once; a split begins with `each_pair_once`"
+    ):
         divide(log, np.array([False, True, False]))

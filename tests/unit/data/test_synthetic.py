@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pslrec.data.interactions import Interactions
-from pslrec.data.synthetic import PlantedTastes, TasteModel, checkerboard, planted_tastes
+from pslrec.data import Interactions
+from pslrec.data._synthetic import PlantedTastes, TasteModel, checkerboard, planted_tastes
 from pslrec.errors import DataError
 
 
@@ -46,7 +46,9 @@ def test_planted_tastes_have_the_promised_size(planted):
 def test_planted_tastes_are_equal_bit_for_bit_for_a_seed(planted):
     again = planted_tastes(with_ratings=True, with_timestamps=True)
     for column in ("users", "items", "ratings", "timestamps"):
-        assert np.array_equal(getattr(planted.interactions, column), getattr(again.interactions, column))
+        assert np.array_equal(
+            getattr(planted.interactions, column), getattr(again.interactions, column)
+        )
     assert np.array_equal(planted.preferences(), again.preferences())
 
 

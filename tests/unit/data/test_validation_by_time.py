@@ -6,7 +6,7 @@ import pytest
 from pslrec.data import Dataset, Interactions
 from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.errors import DataError
-from pslrec.evaluation.task import ranking_task
+from pslrec.evaluation._task import ranking_task
 
 BY_TIME = ["temporal", "temporal-per-user", "leave-one-out"]
 
@@ -79,7 +79,9 @@ def test_users_with_few_pairs_keep_them_in_training():
 
 
 def test_choices_are_made_by_those_that_training_knows():
-    train = Interactions.from_ids([1, 1, 2, 2, 3], ["a", "b", "a", "b", "c"], timestamps=[1, 2, 3, 4, 90])
+    train = Interactions.from_ids(
+        [1, 1, 2, 2, 3], ["a", "b", "a", "b", "c"], timestamps=[1, 2, 3, 4, 90]
+    )
     dataset = Dataset(train, train.select(np.zeros(0, dtype=np.int64)))
     chosen = np.array([False, True, False, True, True])
     dataset = Dataset(train.select(~chosen), dataset.test, train.select(chosen))
@@ -94,7 +96,8 @@ def test_validation_in_which_nobody_is_known_is_refused():
     log = Interactions.from_ids([1] * 11 + [2], [*range(11), 0], timestamps=range(12))
     dataset = Dataset(log, log.select(np.zeros(0, dtype=np.int64)))
     with pytest.raises(
-        DataError, match="none of the 1 validation pairs, the latest of training, is of a user and an item"
+        DataError,
+        match="none of the 1 validation pairs, the latest of training, is of a user and an item",
     ):
         carve_validation(dataset, "fraction", split="temporal")
 

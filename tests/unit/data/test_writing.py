@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from pslrec.data import Dataset, Interactions, read_interactions, read_published
+from pslrec.data._writing import write_dataset, write_interactions
 from pslrec.data.splits import split_by_name
-from pslrec.data.writing import write_dataset, write_interactions
 from pslrec.errors import DataError
 from pslrec.files import whole_file
 
@@ -41,7 +41,11 @@ def test_each_awkward_id_comes_back_alone(tmp_path, ending, identifier):
 def test_every_column_comes_back(tmp_path, ending):
     ratings = np.array([1 / 3, 1e-20, 3e38], dtype=np.float32)
     log = Interactions.from_ids(
-        [2, 1, 2], ["b", "a", "a"], ratings=ratings, timestamps=[3, 0, 1_700_000_000], weights=ratings
+        [2, 1, 2],
+        ["b", "a", "a"],
+        ratings=ratings,
+        timestamps=[3, 0, 1_700_000_000],
+        weights=ratings,
     )
     write_interactions(log, tmp_path / f"a.{ending}")
     same(read_interactions(tmp_path / f"a.{ending}"), log)
@@ -66,7 +70,8 @@ def test_data_set_comes_back_with_every_column_and_the_order_of_rows(tmp_path):
 def test_awkward_ids_of_a_data_set_come_back(tmp_path):
     log = Interactions.from_ids(AWKWARD * 2, [*AWKWARD, *AWKWARD[1:], AWKWARD[0]])
     write_dataset(
-        Dataset(log.select(np.arange(len(AWKWARD))), log.select(np.arange(len(AWKWARD), len(log)))), tmp_path / "s"
+        Dataset(log.select(np.arange(len(AWKWARD))), log.select(np.arange(len(AWKWARD), len(log)))),
+        tmp_path / "s",
     )
     same(read_published(tmp_path / "s").whole(), log)
 
@@ -99,8 +104,12 @@ def test_existing_file_is_replaced_and_nothing_else_left(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError])
-def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(tmp_path, monkeypatch, failure):
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError]
+)
+def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(
+    tmp_path, monkeypatch, failure
+):
     def fail(frame, file, **options):
         file.write(b"half")
         raise failure
@@ -117,14 +126,18 @@ def test_interrupted_writing_keeps_the_old_file_and_leaves_nothing_half_written(
 
 
 def test_full_disk_is_explained(tmp_path):
-    message = r"a\.csv cannot be written: no space left on device; make room or choose another place"
+    message = (
+        r"a\.csv cannot be written: no space left on device; make room or choose another place"
+    )
     with pytest.raises(DataError, match=message), whole_file(tmp_path / "a.csv", error=DataError):
         raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.json", "a.csv.gz"])
 def test_unknown_endings_are_refused_before_anything_is_made(tmp_path, name):
-    with pytest.raises(DataError, match=r"interactions are written as \.csv, \.tsv or \.parquet, not as"):
+    with pytest.raises(
+        DataError, match=r"interactions are written as \.csv, \.tsv or \.parquet, not as"
+    ):
         write_interactions(Interactions.from_ids([1], [2]), tmp_path / "new" / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -10,14 +10,14 @@ import torch
 from rich.console import Console
 
 from pslrec import Recommender
-from pslrec.cli.results import show_metrics
+from pslrec.cli._results import show_metrics
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
 from pslrec.data.splits import split_by_name
 from pslrec.errors import DataError
 from pslrec.evaluation import EmbeddingScorer, Evaluated, evaluate
 from pslrec.experiment import evaluate_run, run
-from pslrec.reporting.runs import run_report
+from pslrec.reporting import run_report
 
 
 def new_users_come_late():
@@ -47,7 +47,8 @@ def test_users_without_pairs_are_not_evaluated_whatever_the_protocol(protocol):
 
 
 @pytest.mark.parametrize(
-    ("users", "of_users", "is_few"), [(99, 99, True), (100, 1000, False), (20, 659, True), (120, 5000, True)]
+    ("users", "of_users", "is_few"),
+    [(99, 99, True), (100, 1000, False), (20, 659, True), (120, 5000, True)],
 )
 def test_few_users_are_few(users, of_users, is_few):
     assert Evaluated(users, of_users, 1, 1).is_few is is_few
@@ -93,13 +94,17 @@ def fitted():
 
 def test_evaluating_on_training_rows_is_refused():
     recommender, log = fitted()
-    with pytest.raises(DataError, match="all 600 rows of `interactions` that the model knows were in training"):
+    with pytest.raises(
+        DataError, match="all 600 rows of `interactions` that the model knows were in training"
+    ):
         recommender.evaluate(log.to_frame())
 
 
 def test_evaluating_on_strangers_is_refused():
     recommender, _ = fitted()
-    with pytest.raises(DataError, match="has no row whose user and item were both there in training"):
+    with pytest.raises(
+        DataError, match="has no row whose user and item were both there in training"
+    ):
         recommender.evaluate(pl.DataFrame({"user": [1000], "item": [0]}))
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from matrices import interactions_of
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
+from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError, DataError, UnknownNameError
 from pslrec.evaluation import METRICS, EmbeddingScorer, evaluate
 
@@ -34,7 +33,9 @@ def dataset() -> Dataset:
     fate = random.choice(4, p=[0.6, 0.2, 0.1, 0.1], size=(N_USERS, N_ITEMS))
     fate[:4][fate[:4] == 3] = 0  # the first users have nothing to find at test
     fate[5, :] = 1  # one user has seen everything
-    return Dataset(interactions_of(fate == 1), interactions_of(fate == 3), interactions_of(fate == 2))
+    return Dataset(
+        interactions_of(fate == 1), interactions_of(fate == 3), interactions_of(fate == 2)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,11 @@ def scorer() -> TableScorer:
 
 
 def items_of(interactions: Interactions | None, user: int) -> set[int]:
-    return set() if interactions is None else set(interactions.items[interactions.users == user].tolist())
+    return (
+        set()
+        if interactions is None
+        else set(interactions.items[interactions.users == user].tolist())
+    )
 
 
 def ranked(scorer: TableScorer, dataset: Dataset, user: int, hidden: set[int]) -> list[int]:
@@ -52,7 +57,9 @@ def ranked(scorer: TableScorer, dataset: Dataset, user: int, hidden: set[int]) -
     return sorted(shown, key=lambda item: (-float(scorer.table[user, item]), item))
 
 
-def naive(scorer: TableScorer, dataset: Dataset, split: str, protocol: str, k: int) -> dict[str, float]:
+def naive(
+    scorer: TableScorer, dataset: Dataset, split: str, protocol: str, k: int
+) -> dict[str, float]:
     values: list[tuple[float, float, float]] = []
     for user in range(N_USERS):
         relevant = items_of(dataset.test if split == "test" else dataset.validation, user)
@@ -67,7 +74,9 @@ def naive(scorer: TableScorer, dataset: Dataset, split: str, protocol: str, k: i
         places = [place for place, item in enumerate(listed[:k], start=1) if item in relevant]
         ideal = sum(1 / math.log2(place + 1) for place in range(1, min(k, len(relevant)) + 1))
         gained = sum(1 / math.log2(place + 1) for place in places)
-        everywhere = sum(1 / place for place, item in enumerate(listed, start=1) if item in relevant)
+        everywhere = sum(
+            1 / place for place, item in enumerate(listed, start=1) if item in relevant
+        )
         values.append((len(places) / len(relevant), gained / ideal, everywhere))
     recall, ndcg, reciprocal = np.mean(values, axis=0)
     return {f"recall@{k}": recall, f"ndcg@{k}": ndcg, "reciprocal_rank_sum": reciprocal}
@@ -76,7 +85,9 @@ def naive(scorer: TableScorer, dataset: Dataset, split: str, protocol: str, k: i
 @pytest.mark.parametrize("protocol", ["paper", "strict"])
 @pytest.mark.parametrize("split", ["test", "validation"])
 @pytest.mark.parametrize("k", [1, 7, 100])
-def test_evaluate_equals_a_loop(scorer: TableScorer, dataset: Dataset, split, protocol, k: int) -> None:
+def test_evaluate_equals_a_loop(
+    scorer: TableScorer, dataset: Dataset, split, protocol, k: int
+) -> None:
     names = ["recall", "ndcg", "reciprocal_rank_sum"]
     result = evaluate(scorer, dataset, split=split, protocol=protocol, k=[k], metrics=names)
     assert result.metrics == pytest.approx(naive(scorer, dataset, split, protocol, k), abs=1e-12)
@@ -107,7 +118,11 @@ def test_auc_equals_a_count_of_pairs(scorer: TableScorer, dataset: Dataset) -> N
         hidden = items_of(dataset.train, user) | items_of(dataset.validation, user)
         others = set(range(N_ITEMS)) - hidden - relevant
         scores = scorer.table[user].tolist()
-        right = [(scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]) for i in relevant for j in others]
+        right = [
+            (scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j])
+            for i in relevant
+            for j in others
+        ]
         assert auc == pytest.approx(np.mean(right), abs=1e-12)
 
 
@@ -123,7 +138,9 @@ def test_relevant_items_that_are_hidden_count_as_missed() -> None:
 def test_auc_without_other_items_is_a_half() -> None:
     everything = np.ones((1, 3), dtype=bool)
     dataset = Dataset(interactions_of(~everything), interactions_of(everything))
-    assert evaluate(TableScorer(np.array([[1.0, 2.0, 3.0]])), dataset, metrics=["auc"])["auc"] == 0.5
+    assert (
+        evaluate(TableScorer(np.array([[1.0, 2.0, 3.0]])), dataset, metrics=["auc"])["auc"] == 0.5
+    )
 
 
 def test_hidden_items_fill_no_places() -> None:
@@ -146,7 +163,9 @@ def test_result_does_not_depend_on_the_block_size(scorer: TableScorer, dataset: 
     blocked = evaluate(scorer, dataset, metrics=names, protocol="paper", memory_budget=smallest)
     assert scorer.largest_block == 1
     assert blocked.metrics == whole.metrics
-    assert all(np.array_equal(blocked.per_user[name], whole.per_user[name]) for name in whole.per_user)
+    assert all(
+        np.array_equal(blocked.per_user[name], whole.per_user[name]) for name in whole.per_user
+    )
 
 
 def needed_bytes(scorer: TableScorer, dataset: Dataset, names: list[str]) -> int:
@@ -157,7 +176,10 @@ def needed_bytes(scorer: TableScorer, dataset: Dataset, names: list[str]) -> int
 
 def test_embedding_scorer_ranks_as_its_scores_do(dataset: Dataset) -> None:
     generator = torch.Generator().manual_seed(0)
-    vectors = torch.randn(N_USERS, 5, generator=generator), torch.randn(N_ITEMS, 5, generator=generator)
+    vectors = (
+        torch.randn(N_USERS, 5, generator=generator),
+        torch.randn(N_ITEMS, 5, generator=generator),
+    )
     embedding = EmbeddingScorer(*vectors)
     table = TableScorer(embedding.score(np.arange(N_USERS)).numpy())
     assert evaluate(embedding, dataset).metrics == pytest.approx(evaluate(table, dataset).metrics)

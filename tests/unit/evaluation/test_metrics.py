@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from pslrec.evaluation.exposure import Exposure, average_popularity, coverage, gini, micro_hit_ratio, tail_share
-from pslrec.evaluation.metrics import METRICS, RankedLists, divide, metric
+from pslrec.evaluation._exposure import (
+    Exposure,
+    average_popularity,
+    coverage,
+    gini,
+    micro_hit_ratio,
+    tail_share,
+)
+from pslrec.evaluation._metrics import METRICS, RankedLists, divide, metric
 
 TREC_NAMES = {"recall": "recall", "ndcg": "ndcg_cut", "precision": "P", "map": "map_cut"}
 
@@ -42,7 +49,9 @@ def test_user_without_hits_has_value_zero(name: str) -> None:
     assert value(name, [0, 0, 0], n_relevant=4, k=3) == 0.0
 
 
-@pytest.mark.parametrize(("name", "expected"), [("recall", 1.0), ("precision", 2 / 10), ("ndcg", 1.0), ("map", 1.0)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("recall", 1.0), ("precision", 2 / 10), ("ndcg", 1.0), ("map", 1.0)]
+)
 def test_k_beyond_the_catalogue_keeps_k_as_denominator(name: str, expected: float) -> None:
     assert value(name, [1, 1, 0], n_relevant=2, k=10) == pytest.approx(expected, abs=1e-15)
 
@@ -60,7 +69,10 @@ def test_metrics_agree_with_trec_eval(k: int) -> None:
     relevant = random.random((n_users, n_items)) < random.uniform(0.02, 0.6, size=(n_users, 1))
     relevant[:, 0] = True  # trec_eval knows no user without relevant items
     qrel = {f"u{u}": {f"i{i}": int(relevant[u, i]) for i in range(n_items)} for u in range(n_users)}
-    run = {f"u{u}": {f"i{i}": float(n_items - rank) for rank, i in enumerate(order[u][:20])} for u in range(n_users)}
+    run = {
+        f"u{u}": {f"i{i}": float(n_items - rank) for rank, i in enumerate(order[u][:20])}
+        for u in range(n_users)
+    }
     names = {f"{trec}.{k}" for trec in TREC_NAMES.values()}
     theirs = pytrec_eval.RelevanceEvaluator(qrel, names).evaluate(run)
     lists = RankedLists(np.take_along_axis(relevant, order, axis=1)[:, :20], relevant.sum(axis=1))
@@ -75,7 +87,10 @@ def test_first_hit_agrees_with_trec_eval() -> None:
     random = np.random.default_rng(4)
     hits = random.random((30, 10)) < 0.15
     hits[0] = False
-    qrel = {f"u{u}": {**{f"i{i}": int(hits[u, i]) for i in range(10)}, "elsewhere": 1} for u in range(30)}
+    qrel = {
+        f"u{u}": {**{f"i{i}": int(hits[u, i]) for i in range(10)}, "elsewhere": 1}
+        for u in range(30)
+    }
     run = {f"u{u}": {f"i{i}": float(10 - i) for i in range(10)} for u in range(30)}
     theirs = pytrec_eval.RelevanceEvaluator(qrel, {"recip_rank"}).evaluate(run)
     ours = METRICS["mrr"].function(RankedLists(hits, hits.sum(axis=1) + 1), 10)
@@ -83,7 +98,9 @@ def test_first_hit_agrees_with_trec_eval() -> None:
 
 
 def exposure(counts: list[int], popularity: list[int] | None = None) -> Exposure:
-    return Exposure(np.array(counts), np.array(popularity or [1] * len(counts)), n_hits=3, n_relevant=12)
+    return Exposure(
+        np.array(counts), np.array(popularity or [1] * len(counts)), n_hits=3, n_relevant=12
+    )
 
 
 def test_micro_hit_ratio_pools_all_users() -> None:

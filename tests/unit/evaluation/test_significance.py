@@ -47,7 +47,9 @@ def test_comparison_is_the_same_twice_and_in_small_lots(monkeypatch: pytest.Monk
 
 def result(users: list[int], protocol: str = "strict") -> EvaluationResult:
     values = np.linspace(0, 1, len(users))
-    return EvaluationResult({}, {"ndcg@20": values}, np.array(users), "test", protocol, Evaluated(1, 1, 1, 1))  # type: ignore[arg-type]
+    return EvaluationResult(
+        {}, {"ndcg@20": values}, np.array(users), "test", protocol, Evaluated(1, 1, 1, 1)
+    )  # type: ignore[arg-type]
 
 
 def test_results_of_other_users_or_protocols_cannot_be_compared() -> None:

@@ -12,16 +12,15 @@ import torch
 from pslrec.artifacts import read_tensors
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
-from pslrec.data.interactions import concatenate
+from pslrec.data._interactions import concatenate
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import carve_validation, split_by_name
-from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.experiment import MemoryStore, TrainingData, build_model, evaluate_run, run
-from pslrec.experiment.running import build_trainer
+from pslrec.experiment._running import build_trainer
 from pslrec.inference import TrainedModel
-from pslrec.training import TrainingInterrupted
-from pslrec.training.events import EpochFinished, Event
-from pslrec.training.options import TrainingOptions
+from pslrec.training import TrainingInterrupted, TrainingOptions
+from pslrec.training._events import EpochFinished, Event
 
 SETTINGS: dict[str, Any] = {
     "sampling.negatives": "catalog",
@@ -45,7 +44,9 @@ def configured(**changes: Any) -> RunConfig:
     return RunConfig.from_settings({**SETTINGS, **changes})
 
 
-def test_a_refit_is_the_training_on_both_parts_for_the_chosen_epochs(dataset: Dataset, tmp_path: Path) -> None:
+def test_a_refit_is_the_training_on_both_parts_for_the_chosen_epochs(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     refitted = run(configured(**{"training.refit": True}), data=dataset, out=tmp_path / "run")
     assert dataset.validation is not None
     train = Interactions(
@@ -80,9 +81,17 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
 
 LENGTHS: dict[str, dict[str, Any]] = {
     "a number of epochs": {"training.epochs": 25, "training.learning_rate": 0.2},
-    "stopped by patience": {"training.epochs": 60, "training.patience": 1, "training.learning_rate": 0.1},
+    "stopped by patience": {
+        "training.epochs": 60,
+        "training.patience": 1,
+        "training.learning_rate": 0.1,
+    },
     "auto": {"training.epochs": "auto", "training.learning_rate": 0.1},
-    "auto stopped by patience": {"training.epochs": "auto", "training.patience": 1, "training.learning_rate": 0.1},
+    "auto stopped by patience": {
+        "training.epochs": "auto",
+        "training.patience": 1,
+        "training.learning_rate": 0.1,
+    },
 }
 
 
@@ -106,8 +115,14 @@ def test_a_refit_repeats_the_learning_rates_that_validation_chose(
     assert (n_first < horizon) == ("training.patience" in settings)
 
 
-def test_a_refit_stops_a_longer_training_on_both_parts_at_the_chosen_epoch(dataset: Dataset) -> None:
-    settings = {"training.epochs": 12, "training.schedule": "cosine", "training.learning_rate": 0.05}
+def test_a_refit_stops_a_longer_training_on_both_parts_at_the_chosen_epoch(
+    dataset: Dataset,
+) -> None:
+    settings = {
+        "training.epochs": 12,
+        "training.schedule": "cosine",
+        "training.learning_rate": 0.05,
+    }
     config = configured(**settings, **{"training.validate_every": 1})
     refitted = run(RunConfig.from_settings({"training.refit": True}, base=config), data=dataset)
     epochs = refitted.metrics["refit"]["epochs"]
@@ -163,14 +178,18 @@ def test_a_refit_keeps_what_the_choice_was_made_by(dataset: Dataset, tmp_path: P
     assert model.seen.lengths.sum() == metrics["refit"]["pairs"]
 
 
-def test_a_refit_that_was_stopped_goes_on_to_the_same_model(dataset: Dataset, tmp_path: Path) -> None:
+def test_a_refit_that_was_stopped_goes_on_to_the_same_model(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     settings = configured(**{"training.refit": True, "training.checkpoint_seconds": 0.0})
     whole = run(settings, data=dataset, out=tmp_path / "whole")
     finished: list[EpochFinished] = []
 
     def stop(event: Event) -> None:
         finished.extend([event] if isinstance(event, EpochFinished) else [])
-        if len(finished) == SETTINGS["training.epochs"] + 1:  # in the first epoch of the second training
+        if (
+            len(finished) == SETTINGS["training.epochs"] + 1
+        ):  # in the first epoch of the second training
             raise TrainingInterrupted("stopped")
 
     with pytest.raises(TrainingInterrupted):
@@ -193,7 +212,10 @@ def test_a_refitted_run_is_judged_again_without_its_validation_part(tmp_path: Pa
 
 def test_a_refit_without_a_validation_part_is_refused(dataset: Dataset) -> None:
     settings = configured(**{"training.refit": True, "data.validation": "none"})
-    with pytest.raises(ConfigError, match=r"`training.refit` trains on the validation part as well, and there is none"):
+    with pytest.raises(
+        ConfigError,
+        match=r"`training.refit` trains on the validation part as well, and there is none",
+    ):
         run(settings, data=replace(dataset, validation=None))
 
 
@@ -208,7 +230,9 @@ def old_tables(old: Path) -> tuple[torch.Tensor, torch.Tensor]:
     return tensors["users"], tensors["items"]
 
 
-def test_a_warm_start_keeps_rows_by_external_id_where_histories_stay(dataset: Dataset, tmp_path: Path) -> None:
+def test_a_warm_start_keeps_rows_by_external_id_where_histories_stay(
+    dataset: Dataset, tmp_path: Path
+) -> None:
     run(configured(), data=dataset, out=tmp_path / "old")
     frame = dataset.train.select(dataset.train.users >= 50).to_frame()
     users, items = started(Interactions.from_ids(frame["user"], frame["item"]), tmp_path / "old")
@@ -219,10 +243,16 @@ def test_a_warm_start_keeps_rows_by_external_id_where_histories_stay(dataset: Da
 
 
 @pytest.mark.parametrize("is_refitted", [False, True])
-def test_a_warm_start_takes_known_users_to_their_new_items(tmp_path: Path, is_refitted: bool) -> None:
+def test_a_warm_start_takes_known_users_to_their_new_items(
+    tmp_path: Path, is_refitted: bool
+) -> None:
     log = planted_tastes(400, 120, model=TasteModel(n_topics=4), seed=5).interactions
     is_later = np.arange(len(log)) % 5 == 0
-    run(configured(**{"training.refit": is_refitted}), data=log.select(~is_later), out=tmp_path / "old")
+    run(
+        configured(**{"training.refit": is_refitted}),
+        data=log.select(~is_later),
+        out=tmp_path / "old",
+    )
     later_users, later_items = (torch.tensor(rows[is_later]) for rows in (log.users, log.items))
     scores = [
         torch.cosine_similarity(users[later_users], items[later_items]).mean()
@@ -233,13 +263,23 @@ def test_a_warm_start_takes_known_users_to_their_new_items(tmp_path: Path, is_re
 
 def test_new_users_of_a_warm_start_have_rows_that_recommend_at_once(tmp_path: Path) -> None:
     """After a spectral start users lie elsewhere than in the middle of their items, and so must the new ones."""
-    settings = {"backbone.initialization": "spectral", "training.learning_rate": 1e-3, "training.epochs": 2}
+    settings = {
+        "backbone.initialization": "spectral",
+        "training.learning_rate": 1e-3,
+        "training.epochs": 2,
+    }
     log = planted_tastes(400, 120, model=TasteModel(n_topics=4), seed=5).interactions
     today = carve_validation(split_by_name(log, "iid"), "fraction")
     frame = today.train.select(today.train.users >= 80).to_frame()
-    run(configured(**settings), data=Interactions.from_ids(frame["user"], frame["item"]), out=tmp_path / "old")
+    run(
+        configured(**settings),
+        data=Interactions.from_ids(frame["user"], frame["item"]),
+        out=tmp_path / "old",
+    )
     warm = {"training.warm_start": str(tmp_path / "old"), "training.learning_rate": 1e-12}
-    results = [run(configured(**{**settings, **changes}), data=today).test for changes in (warm, {})]
+    results = [
+        run(configured(**{**settings, **changes}), data=today).test for changes in (warm, {})
+    ]
     of_new = [result.per_user["ndcg@20"][result.users < 80].mean() for result in results]
     assert of_new[0] > 0.9 * of_new[1] > 0
 
@@ -260,14 +300,20 @@ def test_a_warm_start_says_what_the_earlier_run_had_learnt_already(
     (first, second) = (kept & (np.arange(len(kept)) % 2 == part) for part in (0, 1))
     learnt = concatenate([dataset.train, dataset.validation.select(first)])
     earlier = replace(dataset, train=learnt, validation=dataset.validation.select(second))
-    run(configured(**{"training.refit": refit, "training.epochs": 2}), data=earlier, out=tmp_path / "old")
+    run(
+        configured(**{"training.refit": refit, "training.epochs": 2}),
+        data=earlier,
+        out=tmp_path / "old",
+    )
     assert "learnt_before" not in json.loads((tmp_path / "old" / "metrics.json").read_text())
     warm = configured(**{"training.warm_start": str(tmp_path / "old"), "training.epochs": 2})
     metrics = run(warm, data=today).metrics
     assert metrics["learnt_before"] == {"validation": pytest.approx(share), "test": 0.0}
-    assert [record.message.partition(" pairs")[0] for record in caplog.records if record.levelname == "WARNING"] == [
-        f"{100 * share:.1f} % of the validation"
-    ]
+    assert [
+        record.message.partition(" pairs")[0]
+        for record in caplog.records
+        if record.levelname == "WARNING"
+    ] == [f"{100 * share:.1f} % of the validation"]
 
 
 @pytest.mark.parametrize("backbone", ["mf", pytest.param("lightgcn", marks=pytest.mark.slow)])
@@ -276,7 +322,9 @@ def test_a_warm_start_converges_in_a_fraction_of_the_epochs(tmp_path: Path, back
 
     Today's validation part is held back from yesterday's model as well, which would know the answers else.
     """
-    log = planted_tastes(400, 120, model=TasteModel(n_topics=4), with_timestamps=True, seed=5).interactions
+    log = planted_tastes(
+        400, 120, model=TasteModel(n_topics=4), with_timestamps=True, seed=5
+    ).interactions
     settings = {
         "backbone.name": backbone,
         "training.epochs": 20,
@@ -286,7 +334,14 @@ def test_a_warm_start_converges_in_a_fraction_of_the_epochs(tmp_path: Path, back
     run(configured(**settings), data=_log_until(today.train, 0.9), out=tmp_path / "old")
     cold = _values(configured(**{**settings, "training.validate_every": 1}), today)
     warm = _values(
-        configured(**{**settings, "training.validate_every": 1, "training.warm_start": str(tmp_path / "old")}), today
+        configured(
+            **{
+                **settings,
+                "training.validate_every": 1,
+                "training.warm_start": str(tmp_path / "old"),
+            }
+        ),
+        today,
     )
     wanted = 0.97 * max(cold)
     assert _first(warm, wanted) <= _first(cold, wanted) / 3
@@ -305,7 +360,9 @@ def _values(config: RunConfig, dataset: Dataset) -> list[float]:
 
 
 def _first(values: list[float], wanted: float) -> int:
-    return next((epoch for epoch, value in enumerate(values, 1) if value >= wanted), len(values) + 1)
+    return next(
+        (epoch for epoch, value in enumerate(values, 1) if value >= wanted), len(values) + 1
+    )
 
 
 def test_a_warm_start_from_another_backbone_is_refused(dataset: Dataset, tmp_path: Path) -> None:

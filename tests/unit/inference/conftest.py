@@ -29,7 +29,9 @@ def _interactions(pairs: list[tuple[int, int]]) -> Interactions:
 def board() -> Dataset:
     """Users like the items of their own parity; a part of them is in training, one pair in validation."""
     pairs = [(user, item) for user in range(N_USERS) for item in range(user % 2, N_ITEMS - 2, 2)]
-    return Dataset(_interactions(pairs), _interactions([(0, 6)]), validation=_interactions([(1, 7)]))
+    return Dataset(
+        _interactions(pairs), _interactions([(0, 6)]), validation=_interactions([(1, 7)])
+    )
 
 
 @pytest.fixture
@@ -38,7 +40,8 @@ def tables() -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     groups = torch.eye(2, DIMENSION)
     return {
-        name: 2 * groups[torch.arange(rows) % 2] + 0.3 * torch.randn(rows, DIMENSION, generator=generator)
+        name: 2 * groups[torch.arange(rows) % 2]
+        + 0.3 * torch.randn(rows, DIMENSION, generator=generator)
         for name, rows in (("users", N_USERS), ("items", N_ITEMS))
     }
 
@@ -53,7 +56,11 @@ def make_files(board: Dataset, tables: dict[str, Tensor]) -> Callable[..., RunFi
         validation = board.validation
         assert validation is not None
         return RunFiles(
-            config={"loss": {"name": loss, **options}, "backbone": {"name": backbone}, "data": {"source": "board"}},
+            config={
+                "loss": {"name": loss, **options},
+                "backbone": {"name": backbone},
+                "data": {"source": "board"},
+            },
             metrics={},
             users=board.user_vocabulary,
             items=board.item_vocabulary,

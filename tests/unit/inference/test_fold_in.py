@@ -12,13 +12,12 @@ from torch.nn import functional
 from pslrec.backbones import BACKBONES
 from pslrec.data import Dataset
 from pslrec.errors import PslrecError
-from pslrec.inference import RunFiles, TrainedModel
-from pslrec.inference import fold_in as fold_in_module
-from pslrec.inference.fold_in import FoldIn, StepPlan
-from pslrec.inference.ranking import lists_of
-from pslrec.inference.run_files import ModelError
+from pslrec.inference import ModelError, RunFiles, TrainedModel
+from pslrec.inference import _fold_in as fold_in_module
+from pslrec.inference._fold_in import FoldIn, StepPlan
+from pslrec.inference._ranking import lists_of
 from pslrec.losses import LOSSES
-from pslrec.training.catalog_objective import CatalogObjective
+from pslrec.training._catalog_objective import CatalogObjective
 
 MakeFiles = Callable[..., RunFiles]
 EVEN, ODD = torch.tensor([0, 2, 4]), torch.tensor([1, 3])
@@ -26,7 +25,9 @@ EVEN, ODD = torch.tensor([0, 2, 4]), torch.tensor([1, 3])
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_new_users_are_near_the_items_of_their_group(make_files: MakeFiles, loss: str, backbone: str) -> None:
+def test_new_users_are_near_the_items_of_their_group(
+    make_files: MakeFiles, loss: str, backbone: str
+) -> None:
     model = TrainedModel(make_files(loss, backbone))
     scores = model.fold_in([EVEN, ODD]) @ model.item_vectors.T
     for row, history in enumerate((EVEN, ODD)):
@@ -35,18 +36,24 @@ def test_new_users_are_near_the_items_of_their_group(make_files: MakeFiles, loss
 
 
 @pytest.mark.parametrize("loss", ["psl-relu", "sl", "bpr"])
-def test_a_vector_does_not_depend_on_who_else_is_asked_for(make_files: MakeFiles, loss: str) -> None:
+def test_a_vector_does_not_depend_on_who_else_is_asked_for(
+    make_files: MakeFiles, loss: str
+) -> None:
     model, small = TrainedModel(make_files(loss)), TrainedModel(make_files(loss), memory_budget=1)
     together = model.fold_in([EVEN, ODD, torch.tensor([7])])
     alone = torch.cat([model.fold_in([each]) for each in (EVEN, ODD, torch.tensor([7]))])
     torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(together, small.fold_in([EVEN, ODD, torch.tensor([7])]), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        together, small.fold_in([EVEN, ODD, torch.tensor([7])]), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_steps_lead_away_from_the_start_as_far_as_the_plan_says(make_files: MakeFiles) -> None:
     model = TrainedModel(make_files())
     start, *reached = (
-        functional.normalize(FoldIn(model.frozen(), memory_budget=2**20, plan=plan).vectors(lists_of([EVEN])), dim=1)[0]
+        functional.normalize(
+            FoldIn(model.frozen(), memory_budget=2**20, plan=plan).vectors(lists_of([EVEN])), dim=1
+        )[0]
         for plan in (StepPlan(3, 1e-6), StepPlan(3, 0.1), StepPlan(3, 0.5))
     )
     assert 1 > float(reached[0] @ start) > float(reached[1] @ start)
@@ -72,7 +79,9 @@ def test_a_history_of_everything_is_not_an_error_for_graphs(make_files: MakeFile
 
 
 @pytest.mark.parametrize("backbone", ["mf", "lightgcn"])
-def test_a_history_of_everything_has_no_negatives_and_still_gets_a_vector(make_files: MakeFiles, backbone: str) -> None:
+def test_a_history_of_everything_has_no_negatives_and_still_gets_a_vector(
+    make_files: MakeFiles, backbone: str
+) -> None:
     vectors = TrainedModel(make_files(backbone=backbone)).fold_in([torch.arange(8), EVEN])
     assert bool(vectors.isfinite().all())
     assert vectors.any(dim=1).all()
@@ -100,7 +109,9 @@ def test_messages_of_a_graph_equal_a_loop(board: Dataset, backbone: str) -> None
     for user, item in pairs:
         layer[item] += users[user] / (degree(0, user) * degree(1, item)) ** 0.5
     divisor = 3 if backbone == "lightgcn" else 2
-    expected = torch.stack([(items[i] + layer[i]) / (degree(1, i) + 1) ** 0.5 for i in range(8)]) / divisor
+    expected = (
+        torch.stack([(items[i] + layer[i]) / (degree(1, i) + 1) ** 0.5 for i in range(8)]) / divisor
+    )
     rule = graph.new_users()
     torch.testing.assert_close(rule.messages, expected)
     assert rule.share == (1 / 3 if backbone == "lightgcn" else 0)
@@ -120,8 +131,15 @@ def test_items_that_are_not_normalised_again_give_the_same_vectors(
 
 def extreme(files: RunFiles, *, user_scale: float, item_scale: float, decay: float) -> RunFiles:
     """The same run after a training that led its tables so far away."""
-    scales = {"users": user_scale, "user_table": user_scale, "items": item_scale, "item_table": item_scale}
-    tables = {name: table.double().mul(scales[name]).float() for name, table in files.tables.items()}
+    scales = {
+        "users": user_scale,
+        "user_table": user_scale,
+        "items": item_scale,
+        "item_table": item_scale,
+    }
+    tables = {
+        name: table.double().mul(scales[name]).float() for name, table in files.tables.items()
+    }
     config = {**files.config, "training": {"weight_decay": decay}}
     return replace(files, tables=tables, config=config)
 
@@ -133,7 +151,9 @@ def test_a_large_weight_decay_gave_vectors_of_nan(
     make_files: MakeFiles, loss: str, backbone: str, decay: float
 ) -> None:
     """Adam does not depend on the scale of the gradient, but the square of a large one is infinite in single precision."""
-    model = TrainedModel(extreme(make_files(loss, backbone), user_scale=1.0, item_scale=1.0, decay=decay))
+    model = TrainedModel(
+        extreme(make_files(loss, backbone), user_scale=1.0, item_scale=1.0, decay=decay)
+    )
     assert model.fold_in([EVEN, ODD]).isfinite().all()
     assert (model.recommend_for([EVEN, ODD], 3).items >= 0).all()
 
@@ -141,7 +161,9 @@ def test_a_large_weight_decay_gave_vectors_of_nan(
 MAGNITUDES = st.floats(-45, 38).map(lambda power: 10.0**power)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(
     loss=st.sampled_from(sorted(LOSSES)),
     backbone=st.sampled_from(sorted(BACKBONES)),
@@ -150,9 +172,16 @@ MAGNITUDES = st.floats(-45, 38).map(lambda power: 10.0**power)
     decay=st.one_of(st.just(0.0), MAGNITUDES),
 )
 def test_whatever_training_left_fold_in_is_finite_or_says_why_not(
-    make_files: MakeFiles, loss: str, backbone: str, user_scale: float, item_scale: float, decay: float
+    make_files: MakeFiles,
+    loss: str,
+    backbone: str,
+    user_scale: float,
+    item_scale: float,
+    decay: float,
 ) -> None:
-    files = extreme(make_files(loss, backbone), user_scale=user_scale, item_scale=item_scale, decay=decay)
+    files = extreme(
+        make_files(loss, backbone), user_scale=user_scale, item_scale=item_scale, decay=decay
+    )
     if not all(table.isfinite().all() for table in files.tables.values()):
         return  # no run is saved with such tables
     model = TrainedModel(files)
@@ -166,5 +195,7 @@ def test_whatever_training_left_fold_in_is_finite_or_says_why_not(
 
 def test_a_vector_that_is_not_finite_is_refused_with_what_to_do(make_files: MakeFiles) -> None:
     model = TrainedModel(extreme(make_files("mse"), user_scale=1e38, item_scale=1.0, decay=1e30))
-    with pytest.raises(ModelError, match=r"train again with a smaller learning rate or weight decay"):
+    with pytest.raises(
+        ModelError, match=r"train again with a smaller learning rate or weight decay"
+    ):
         model.recommend_for([EVEN], 3)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import torch
 
-from pslrec.files.tensors import write_tensors
+from pslrec.files._tensors import write_tensors
 from pslrec.inference import ModelError, read_run
 
 Spoil = Callable[[Path], object]
@@ -39,20 +39,53 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     "no format": (lambda path: (path / "format").unlink(), "there is no file `format`"),
     "other format": (lambda path: (path / "format").write_text("99"), "written in format '99'"),
     "not finished": (lambda path: (path / "metrics.json").unlink(), "is not finished"),
-    "metrics are a list": (lambda path: (path / "metrics.json").write_text("[]"), "must hold a JSON object"),
-    "metrics too deep": (lambda path: (path / "metrics.json").write_text("[" * 10**5), "is not JSON"),
+    "metrics are a list": (
+        lambda path: (path / "metrics.json").write_text("[]"),
+        "must hold a JSON object",
+    ),
+    "metrics too deep": (
+        lambda path: (path / "metrics.json").write_text("[" * 10**5),
+        "is not JSON",
+    ),
     "config is not TOML": (lambda path: (path / "config.toml").write_text("= ="), "is not TOML"),
-    "config is not text": (lambda path: (path / "config.toml").write_bytes(b"\xff\xfe\x00"), "cannot be read"),
-    "config too large": (lambda path: (path / "config.toml").write_bytes(b"#" * (2**24 + 1)), "is too large"),
-    "no model": (lambda path: (path / "model.safetensors").unlink(), "model.safetensors cannot be read: no such file"),
-    "pickled model": (lambda path: (path / "model.safetensors").write_bytes(pickle.dumps(Bomb())), "not a file of te"),
+    "config is not text": (
+        lambda path: (path / "config.toml").write_bytes(b"\xff\xfe\x00"),
+        "cannot be read",
+    ),
+    "config too large": (
+        lambda path: (path / "config.toml").write_bytes(b"#" * (2**24 + 1)),
+        "is too large",
+    ),
+    "no model": (
+        lambda path: (path / "model.safetensors").unlink(),
+        "model.safetensors cannot be read: no such file",
+    ),
+    "pickled model": (
+        lambda path: (path / "model.safetensors").write_bytes(pickle.dumps(Bomb())),
+        "not a file of te",
+    ),
     "torch model": (_torch_file, "not a file of tensors"),
-    "huge header": (lambda path: (path / "model.safetensors").write_bytes(b"\xff" * 64), "not a file of tensors"),
-    "strange table": (_tensors("model.safetensors", users=USERS, items=ITEMS, shell=ITEMS), "must hold tables named"),
+    "huge header": (
+        lambda path: (path / "model.safetensors").write_bytes(b"\xff" * 64),
+        "not a file of tensors",
+    ),
+    "strange table": (
+        _tensors("model.safetensors", users=USERS, items=ITEMS, shell=ITEMS),
+        "must hold tables named",
+    ),
     "missing table": (_tensors("model.safetensors", users=USERS), "must hold tables named"),
-    "not a number": (_tensors("model.safetensors", users=USERS * torch.nan, items=ITEMS), "no finite numbers"),
-    "double precision": (_tensors("model.safetensors", users=USERS.double(), items=ITEMS), "must be a float32 table"),
-    "other width": (_tensors("model.safetensors", users=USERS, items=torch.ones(8, 5)), "as wide as the others"),
+    "not a number": (
+        _tensors("model.safetensors", users=USERS * torch.nan, items=ITEMS),
+        "no finite numbers",
+    ),
+    "double precision": (
+        _tensors("model.safetensors", users=USERS.double(), items=ITEMS),
+        "must be a float32 table",
+    ),
+    "other width": (
+        _tensors("model.safetensors", users=USERS, items=torch.ones(8, 5)),
+        "as wide as the others",
+    ),
     "too few users": (_tensors("model.safetensors", users=USERS[:5], items=ITEMS), "with 5 ids"),
     "table of other size": (
         _tensors("model.safetensors", users=USERS, items=ITEMS, item_table=USERS),
@@ -60,7 +93,10 @@ SPOILT: dict[str, tuple[Spoil, str]] = {
     ),
     "repeated ids": (_parquet("user", id=["ann"] * 6), "must be unique"),
     "other column": (_parquet("user", name=list("abcdef")), "must hold one column `id`"),
-    "garbage ids": (lambda path: (path / "users.parquet").write_bytes(b"PAR1 nonsense PAR1"), "cannot be read"),
+    "garbage ids": (
+        lambda path: (path / "users.parquet").write_bytes(b"PAR1 nonsense PAR1"),
+        "cannot be read",
+    ),
     "seen beyond the items": (
         _tensors("seen.safetensors", users=torch.tensor([0]), items=torch.tensor([8])),
         "must be row numbers below 8",
@@ -92,5 +128,7 @@ def test_a_path_that_is_no_directory_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_from_before_validation_pairs_were_kept_is_read(run_path: Path) -> None:
     files = read_run(run_path)
-    write_tensors(run_path / "seen.safetensors", {"users": files.train[0], "items": files.train[1]}, {})
+    write_tensors(
+        run_path / "seen.safetensors", {"users": files.train[0], "items": files.train[1]}, {}
+    )
     assert len(read_run(run_path).validation[0]) == 0

@@ -8,13 +8,22 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.evaluation.task import RowLists
-from pslrec.inference.ranking import lists_of, selected_lists
-from pslrec.inference.starting_rows import KNOWN_PER_COLUMN, MOST_WORK, RIDGE, StartingRows, most_examples, sums
+from pslrec.evaluation._task import RowLists
+from pslrec.inference._ranking import lists_of, selected_lists
+from pslrec.inference._starting_rows import (
+    KNOWN_PER_COLUMN,
+    MOST_WORK,
+    RIDGE,
+    StartingRows,
+    most_examples,
+    sums,
+)
 
 
 def random_lists(n_lists: int, n_neighbours: int, generator: torch.Generator) -> RowLists:
-    return lists_of([torch.randint(n_neighbours, (6,), generator=generator) for _ in range(n_lists)])
+    return lists_of(
+        [torch.randint(n_neighbours, (6,), generator=generator) for _ in range(n_lists)]
+    )
 
 
 def test_rows_of_the_new_lie_to_their_neighbours_as_those_of_the_known_do() -> None:
@@ -23,25 +32,37 @@ def test_rows_of_the_new_lie_to_their_neighbours_as_those_of_the_known_do() -> N
     lists = random_lists(300, 40, generator)
     # As after a spectral start: neighbours have a column that the rows have not, and rows are stretched.
     stretch = torch.diag(torch.tensor([3.0, 1.0, 0.3, 0.0]))
-    rows = functional.normalize(sums(functional.normalize(neighbours, dim=1), lists) @ stretch, dim=1)
+    rows = functional.normalize(
+        sums(functional.normalize(neighbours, dim=1), lists) @ stretch, dim=1
+    )
     known, new = np.arange(200), np.arange(200, 300)
     started = StartingRows(neighbours, 5 * rows[:200], selected_lists(lists, known))
     found = started.directions(selected_lists(lists, new))
-    middles = functional.normalize(sums(functional.normalize(neighbours, dim=1), selected_lists(lists, new)), dim=1)
-    nearness, nearness_of_middles = ((each * rows[200:]).sum(dim=1).mean() for each in (found, middles))
+    middles = functional.normalize(
+        sums(functional.normalize(neighbours, dim=1), selected_lists(lists, new)), dim=1
+    )
+    nearness, nearness_of_middles = (
+        (each * rows[200:]).sum(dim=1).mean() for each in (found, middles)
+    )
     assert nearness > 0.95 > nearness_of_middles
     torch.testing.assert_close(found.norm(dim=1), torch.ones(100))
 
 
 def test_without_any_known_a_row_starts_in_the_middle_of_its_neighbours() -> None:
     neighbours = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
-    started = StartingRows(neighbours, torch.ones(2, 2), lists_of([torch.tensor([], dtype=torch.int64)] * 2))
+    started = StartingRows(
+        neighbours, torch.ones(2, 2), lists_of([torch.tensor([], dtype=torch.int64)] * 2)
+    )
     found = started.directions(lists_of([torch.tensor([0, 1]), torch.tensor([1])]))
-    torch.testing.assert_close(found, torch.tensor([[0.5**0.5, 0.5**0.5], [0.0, 1.0]]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        found, torch.tensor([[0.5**0.5, 0.5**0.5], [0.0, 1.0]]), rtol=1e-3, atol=1e-3
+    )
 
 
 def test_who_has_no_neighbours_starts_nowhere() -> None:
-    started = StartingRows(torch.eye(3), torch.eye(3), lists_of([torch.tensor([row]) for row in range(3)]))
+    started = StartingRows(
+        torch.eye(3), torch.eye(3), lists_of([torch.tensor([row]) for row in range(3)])
+    )
     found = started.directions(lists_of([torch.tensor([], dtype=torch.int64), torch.tensor([1])]))
     assert not found[0].any()
     assert found[1].argmax() == 1
@@ -52,10 +73,18 @@ def plain_means(neighbours: Tensor, degrees: np.ndarray, history: Tensor) -> Ten
     rows = functional.normalize(neighbours.double(), dim=1)[history.unique()]
     rarity = torch.from_numpy(degrees**-0.5)[history.unique()].unsqueeze(1)
     alike, rare = rows.sum(dim=0), (rows * rarity).sum(dim=0)
-    return torch.cat([functional.normalize(alike, dim=0), functional.normalize(rare, dim=0), torch.ones(1).double()])
+    return torch.cat(
+        [
+            functional.normalize(alike, dim=0),
+            functional.normalize(rare, dim=0),
+            torch.ones(1).double(),
+        ]
+    )
 
 
-def plain_directions(neighbours: Tensor, rows: Tensor, known: list[Tensor], new: list[Tensor]) -> Tensor:
+def plain_directions(
+    neighbours: Tensor, rows: Tensor, known: list[Tensor], new: list[Tensor]
+) -> Tensor:
     """The twin: ridge regression towards the middle of the neighbours, by the normal equations in double precision."""
     dimension = neighbours.shape[1]
     counts = [np.bincount(history.unique().numpy(), minlength=len(neighbours)) for history in known]
@@ -66,13 +95,16 @@ def plain_directions(neighbours: Tensor, rows: Tensor, known: list[Tensor], new:
     weight = RIDGE * float(squares.diagonal().mean())
     middle = torch.eye(2 * dimension + 1, dimension, dtype=torch.float64)
     identity = torch.eye(len(squares), dtype=torch.float64)
-    fitted = torch.linalg.solve(squares + weight * identity, given_means.T @ wanted + weight * middle)
+    fitted = torch.linalg.solve(
+        squares + weight * identity, given_means.T @ wanted + weight * middle
+    )
     new_means = torch.stack([plain_means(neighbours, degrees, history) for history in new])
     return functional.normalize(new_means @ fitted, dim=1)
 
 
 @pytest.mark.parametrize(
-    ("dimension", "n_known"), [(1, 1), (3, 60), (4, 9), (4, 8), (40, 5), (40, 81), (40, 80), (60, 400)]
+    ("dimension", "n_known"),
+    [(1, 1), (3, 60), (4, 9), (4, 8), (40, 5), (40, 81), (40, 80), (60, 400)],
 )
 def test_either_form_of_the_equations_equals_the_plain_one(dimension: int, n_known: int) -> None:
     """Fewer examples than columns are solved by the size of the examples, more by that of the columns."""
@@ -85,7 +117,9 @@ def test_either_form_of_the_equations_equals_the_plain_one(dimension: int, n_kno
     )
     started = StartingRows(neighbours, rows, lists_of(known))
     expected = plain_directions(neighbours, rows, known, new)
-    torch.testing.assert_close(started.directions(lists_of(new)).double(), expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        started.directions(lists_of(new)).double(), expected, rtol=0, atol=1e-4
+    )
 
 
 @given(dimension=st.integers(1, 100_000))

@@ -18,7 +18,9 @@ MakeFiles = Callable[..., RunFiles]
 
 def seen_of(board: Dataset, user: int) -> set[int]:
     parts = [board.train, board.validation]
-    return {int(item) for part in parts if part is not None for item in part.items[part.users == user]}
+    return {
+        int(item) for part in parts if part is not None for item in part.items[part.users == user]
+    }
 
 
 def naive_list(scores: torch.Tensor, hidden: set[int], k: int) -> list[int]:
@@ -64,15 +66,21 @@ def test_only_the_given_items_are_ranked(make_files: MakeFiles) -> None:
 
 def test_the_memory_budget_changes_nothing(make_files: MakeFiles) -> None:
     large, small = TrainedModel(make_files()), TrainedModel(make_files(), memory_budget=1)
-    for one, other in zip(large.recommend(torch.arange(6), 4), small.recommend(torch.arange(6), 4), strict=True):
+    for one, other in zip(
+        large.recommend(torch.arange(6), 4), small.recommend(torch.arange(6), 4), strict=True
+    ):
         torch.testing.assert_close(one, other)
 
 
-def test_similar_items_equal_a_sort_of_cosines_without_the_item_itself(make_files: MakeFiles) -> None:
+def test_similar_items_equal_a_sort_of_cosines_without_the_item_itself(
+    make_files: MakeFiles,
+) -> None:
     model = TrainedModel(make_files("bpr"))
     items = functional.normalize(make_files().tables["items"], dim=1)
     top = model.similar_items(torch.tensor([5, 2]), 4)
-    assert [row.tolist() for row in top.items] == [naive_list(items[row] @ items.T, {row}, 4) for row in (5, 2)]
+    assert [row.tolist() for row in top.items] == [
+        naive_list(items[row] @ items.T, {row}, 4) for row in (5, 2)
+    ]
     assert 0 not in model.similar_users(torch.tensor([0]), 5).items[0]
 
 
@@ -89,7 +97,9 @@ def test_an_item_with_a_parent_is_ranked_as_its_parent_is(make_files: MakeFiles)
     assert scores[0] == scores[1]
     # User 0 has seen the parent's neighbours, but not the new item.
     assert int(row) in model.recommend(torch.tensor([0]), 8).items[0]
-    torch.testing.assert_close(model.fold_in([torch.tensor([int(row)])]), model.fold_in([torch.tensor([6])]))
+    torch.testing.assert_close(
+        model.fold_in([torch.tensor([int(row)])]), model.fold_in([torch.tensor([6])])
+    )
 
 
 def test_parents_must_be_known_and_children_must_not(make_files: MakeFiles) -> None:
@@ -108,7 +118,9 @@ def test_a_k_that_is_no_length_is_refused(make_files: MakeFiles, k: int) -> None
         TrainedModel(make_files()).recommend(torch.tensor([0]), k)
 
 
-@pytest.mark.parametrize("rows", [torch.tensor([6]), torch.tensor([-1]), torch.tensor([0.5]), torch.tensor([[0]])])
+@pytest.mark.parametrize(
+    "rows", [torch.tensor([6]), torch.tensor([-1]), torch.tensor([0.5]), torch.tensor([[0]])]
+)
 def test_rows_that_are_none_are_refused(make_files: MakeFiles, rows: torch.Tensor) -> None:
     with pytest.raises(DataError, match="`user_rows` must be"):
         TrainedModel(make_files()).recommend(rows, 3)

@@ -9,7 +9,9 @@ from pslrec.losses import AdvInfoNCELoss, Setup
 
 def built(variant: str = "tables", seed: int = 0) -> AdvInfoNCELoss:
     loss = AdvInfoNCELoss(variant=variant)
-    loss.build(Setup(n_users=40, n_items=50, dimension=8, generator=torch.Generator().manual_seed(seed)))
+    loss.build(
+        Setup(n_users=40, n_items=50, dimension=8, generator=torch.Generator().manual_seed(seed))
+    )
     return loss
 
 
@@ -25,12 +27,22 @@ def test_last_of_every_five_epochs_trains_the_adversary_only():
 
 def test_original_adds_seven_adversarial_passes_before_the_normal_ones():
     phases = [AdvInfoNCELoss(variant="original").epoch_phases(epoch) for epoch in range(200)]
-    assert [epoch for epoch in range(200) if phases[epoch] == ("adversary", "model")] == [2, 7, 12, 17, 22, 27, 32]
+    assert [epoch for epoch in range(200) if phases[epoch] == ("adversary", "model")] == [
+        2,
+        7,
+        12,
+        17,
+        22,
+        27,
+        32,
+    ]
     assert phases.count(("model",)) == 193
 
 
 def test_interval_that_never_trains_the_model_is_refused():
-    with pytest.raises(ConfigError, match="`adversarial_interval` must be a whole number of at least 2, got 1"):
+    with pytest.raises(
+        ConfigError, match="`adversarial_interval` must be a whole number of at least 2, got 1"
+    ):
         AdvInfoNCELoss(adversarial_interval=1)
 
 
@@ -57,7 +69,9 @@ def test_tables_start_from_the_generator():
     assert torch.equal(built(seed=3).adversary.items, built(seed=3).adversary.items)
     assert not torch.equal(built(seed=3).adversary.items, built(seed=4).adversary.items)
     assert built().adversary.users.std().item() == pytest.approx(1.0, abs=0.15)
-    assert built("original").adversary.users.std().item() == pytest.approx(math.sqrt(2 / 48), rel=0.15)
+    assert built("original").adversary.users.std().item() == pytest.approx(
+        math.sqrt(2 / 48), rel=0.15
+    )
 
 
 def test_only_the_phase_of_the_adversary_gives_it_gradients():

@@ -15,7 +15,9 @@ def frozen_scores(pairs: int = 64, negatives: int = 200) -> tuple[torch.Tensor, 
     return positive, 0.5 * torch.tanh(torch.randn(pairs, negatives, generator=generator) * 0.3)
 
 
-def train_scalars(loss: LLPAUCLoss, steps: int, learning_rate: float = 0.1) -> tuple[torch.Tensor, torch.Tensor]:
+def train_scalars(
+    loss: LLPAUCLoss, steps: int, learning_rate: float = 0.1
+) -> tuple[torch.Tensor, torch.Tensor]:
     scores = frozen_scores()
     optimiser = torch.optim.Adam(loss.parameter_groups(learning_rate))
     for _ in range(steps):
@@ -27,12 +29,24 @@ def train_scalars(loss: LLPAUCLoss, steps: int, learning_rate: float = 0.1) -> t
 
 
 def test_scalars_start_as_published():
-    assert tuple(LLPAUCScalars(**scalar_values(LLPAUCLoss()))) == (1.0, 0.0, 0.5, 0.5, 0.0, 0.5, 0.5)
+    assert tuple(LLPAUCScalars(**scalar_values(LLPAUCLoss()))) == (
+        1.0,
+        0.0,
+        0.5,
+        0.5,
+        0.0,
+        0.5,
+        0.5,
+    )
 
 
 def test_quantiles_and_margin_learn_twice_as_fast():
     loss = LLPAUCLoss()
-    rates = {id(scalar): group["lr"] for group in loss.parameter_groups(0.1) for scalar in group["params"]}
+    rates = {
+        id(scalar): group["lr"]
+        for group in loss.parameter_groups(0.1)
+        for scalar in group["params"]
+    }
     fast = {name for name, scalar in loss.scalars.items() if rates[id(scalar)] == 0.2}
     assert fast == {"positive_quantile", "negative_quantile", "margin"}
     assert set(rates.values()) == {0.1, 0.2}
@@ -43,11 +57,23 @@ def test_clipping_after_a_step_keeps_the_ranges():
     for value, expected in (
         (
             9.0,
-            {"positive_centre": 1, "negative_centre": 1, "positive_quantile": 4, "negative_quantile": 5, "margin": 1},
+            {
+                "positive_centre": 1,
+                "negative_centre": 1,
+                "positive_quantile": 4,
+                "negative_quantile": 5,
+                "margin": 1,
+            },
         ),
         (
             -9.0,
-            {"positive_centre": 0, "negative_centre": 0, "positive_quantile": -1, "negative_quantile": 0, "margin": 0},
+            {
+                "positive_centre": 0,
+                "negative_centre": 0,
+                "positive_quantile": -1,
+                "negative_quantile": 0,
+                "margin": 0,
+            },
         ),
     ):
         with torch.no_grad():
@@ -72,19 +98,29 @@ def test_scalars_of_the_tables_freeze_while_the_multipliers_run_away():
     loss = LLPAUCLoss(beta=0.1)
     _, negative = train_scalars(loss, 400)
     values = scalar_values(loss)
-    frozen = [values[name] for name in ("positive_centre", "negative_centre", "margin", "positive_quantile")]
+    frozen = [
+        values[name]
+        for name in ("positive_centre", "negative_centre", "margin", "positive_quantile")
+    ]
     assert frozen == pytest.approx([1, 0, 1, -1], abs=1e-3)
     assert values["positive_multiplier"] < -20
     assert values["negative_multiplier"] < -20
     # s_neg becomes about the (1 - beta) quantile of n² + 4n; the softplus blurs it.
     n = torch.sigmoid(2 * negative)
-    assert values["negative_quantile"] == pytest.approx((n**2 + 4 * n).flatten().quantile(0.9).item(), abs=0.3)
+    assert values["negative_quantile"] == pytest.approx(
+        (n**2 + 4 * n).flatten().quantile(0.9).item(), abs=0.3
+    )
 
 
 def test_original_ascends_in_margin_and_positive_quantile():
     loss = LLPAUCLoss(variant="original")
-    ascending = [p for group in loss.parameter_groups(0.1) if group.get("maximize") for p in group["params"]]
-    assert [id(p) for p in ascending] == [id(loss.scalars["positive_quantile"]), id(loss.scalars["margin"])]
+    ascending = [
+        p for group in loss.parameter_groups(0.1) if group.get("maximize") for p in group["params"]
+    ]
+    assert [id(p) for p in ascending] == [
+        id(loss.scalars["positive_quantile"]),
+        id(loss.scalars["margin"]),
+    ]
     assert not any(group.get("maximize") for group in LLPAUCLoss().parameter_groups(0.1))
     before = loss.scalars["positive_quantile"].item()
     slope = torch.autograd.grad(loss(*frozen_scores()), loss.scalars["positive_quantile"])[0].item()
@@ -102,7 +138,9 @@ def test_original_takes_no_negative_multiplier():
 
 
 def test_scores_are_taken_as_full_cosines():
-    value = llpauc_loss(torch.tensor([0.5]), torch.tensor([[-0.5]]), LLPAUCScalars(), alpha=1.0, beta=1.0)
+    value = llpauc_loss(
+        torch.tensor([0.5]), torch.tensor([[-0.5]]), LLPAUCScalars(), alpha=1.0, beta=1.0
+    )
     p, n = torch.sigmoid(torch.tensor(1.0)), torch.sigmoid(torch.tensor(-1.0))
     positive = torch.nn.functional.softplus(-((p - 1) ** 2) + 2 * p - 0.5, beta=5)
     negative = torch.nn.functional.softplus(n**2 + 2 * n - 0.5, beta=5)

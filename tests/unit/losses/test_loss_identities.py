@@ -13,7 +13,7 @@ from pslrec.losses import (
     adv_infonce_loss,
     softmax_loss,
 )
-from pslrec.losses.base import TEMPERATURES
+from pslrec.losses._base import TEMPERATURES
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def scores():
 @pytest.mark.parametrize("form", ["outside", "inside"])
 def test_psl_equals_softmax_for_exp_surrogate(scores, temperature, form):
     psl = PairwiseSoftmaxLoss("exp", temperature, form)
-    torch.testing.assert_close(psl.pairwise_values(*scores), SoftmaxLoss(temperature).pairwise_values(*scores))
+    torch.testing.assert_close(
+        psl.pairwise_values(*scores), SoftmaxLoss(temperature).pairwise_values(*scores)
+    )
 
 
 def test_softmax_on_half_cosines_is_plain_cosine_code_at_twice_the_temperature(scores):
@@ -40,11 +42,17 @@ def test_softmax_on_half_cosines_is_plain_cosine_code_at_twice_the_temperature(s
 @pytest.mark.parametrize("negative_temperature", TEMPERATURES)
 def test_bsl_of_the_tables_is_scaled_softmax(scores, positive_temperature, negative_temperature):
     bsl = BilateralSoftmaxLoss(positive_temperature, negative_temperature).pairwise_values(*scores)
-    scaled = negative_temperature / positive_temperature * softmax_loss(*scores, temperature=negative_temperature)
+    scaled = (
+        negative_temperature
+        / positive_temperature
+        * softmax_loss(*scores, temperature=negative_temperature)
+    )
     torch.testing.assert_close(bsl, scaled)
 
 
-def test_bsl_of_its_authors_is_softmax_where_temperatures_agree_and_not_scaled_softmax_elsewhere(scores):
+def test_bsl_of_its_authors_is_softmax_where_temperatures_agree_and_not_scaled_softmax_elsewhere(
+    scores,
+):
     agree = BilateralSoftmaxLoss(0.1, 0.1, variant="original").pairwise_values(*scores)
     torch.testing.assert_close(agree, SoftmaxLoss(0.1).pairwise_values(*scores))
     # Scaled SL does not change when all scores shift; this does.
@@ -90,4 +98,6 @@ def test_sum_over_negatives_is_a_sum_and_not_a_mean():
     scores = torch.tensor([0.2]), torch.full((1, 1000), 0.2)
     assert SoftmaxLoss(0.1)(*scores).item() == pytest.approx(math.log(1000))
     assert PairwiseSoftmaxLoss("relu", 0.1)(*scores).item() == pytest.approx(math.log(1000))
-    assert SoftmaxAtKLoss()(*scores, threshold=torch.tensor([0.2])).item() == pytest.approx(math.log(1000) / 2)
+    assert SoftmaxAtKLoss()(*scores, threshold=torch.tensor([0.2])).item() == pytest.approx(
+        math.log(1000) / 2
+    )

@@ -28,7 +28,9 @@ def sigmoid(x):
 
 def psl(activation, temperature):
     def value(row, s, negatives):
-        return math.log(sum(ACTIVATIONS[activation](n - s) ** (1 / temperature) for n in negatives[row]))
+        return math.log(
+            sum(ACTIVATIONS[activation](n - s) ** (1 / temperature) for n in negatives[row])
+        )
 
     return value
 
@@ -42,20 +44,26 @@ def inside(activation, temperature):
 
 def softmax(temperature):
     def value(row, s, negatives):
-        return -math.log(math.exp(s / temperature) / sum(math.exp(n / temperature) for n in negatives[row]))
+        return -math.log(
+            math.exp(s / temperature) / sum(math.exp(n / temperature) for n in negatives[row])
+        )
 
     return value
 
 
 def bpr(activation):
     def value(row, s, negatives):
-        return sum(math.log(ACTIVATIONS[activation](n - s)) for n in negatives[row]) / len(negatives[row])
+        return sum(math.log(ACTIVATIONS[activation](n - s)) for n in negatives[row]) / len(
+            negatives[row]
+        )
 
     return value
 
 
 def bce(row, s, negatives):
-    return -math.log(sigmoid(s)) - sum(math.log(1 - sigmoid(n)) for n in negatives[row]) / len(negatives[row])
+    return -math.log(sigmoid(s)) - sum(math.log(1 - sigmoid(n)) for n in negatives[row]) / len(
+        negatives[row]
+    )
 
 
 def mse(row, s, negatives):
@@ -72,12 +80,16 @@ def bsl_original(row, s, negatives):
 
 def adv_infonce(row, s, negatives):
     positive = math.exp(s / 0.1)
-    total = sum(math.exp(h) * math.exp(n / 0.1) for h, n in zip(HARDNESS[row], negatives[row], strict=True))
+    total = sum(
+        math.exp(h) * math.exp(n / 0.1) for h, n in zip(HARDNESS[row], negatives[row], strict=True)
+    )
     return -math.log(positive / (positive + 64 * total))
 
 
 def softmax_at_k(row, s, negatives):
-    return sigmoid((s - THRESHOLDS[row]) / 1.25) * math.log(sum(math.exp((n - s) / 0.1) for n in negatives[row]))
+    return sigmoid((s - THRESHOLDS[row]) / 1.25) * math.log(
+        sum(math.exp((n - s) / 0.1) for n in negatives[row])
+    )
 
 
 def llpauc(row, s, negatives):
@@ -145,7 +157,9 @@ def test_loss_has_the_value_of_the_loop(name, options, formula):
     negative = torch.tensor(NEGATIVES, dtype=torch.float64)
     values = loss.pairwise_values(positive, negative, **extras_of(loss))
     expected = [formula(row, s, NEGATIVES) for row, s in enumerate(POSITIVES)]
-    torch.testing.assert_close(values, torch.tensor(expected, dtype=torch.float64), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        values, torch.tensor(expected, dtype=torch.float64), rtol=1e-10, atol=1e-10
+    )
     mean = loss(positive, negative, **extras_of(loss))
     assert mean.item() == pytest.approx(sum(expected) / 3, rel=1e-10)
 
@@ -171,7 +185,9 @@ def test_loss_has_the_gradient_of_the_loop(name, options, formula):
 
 
 def test_grouped_bsl_averages_the_positives_of_a_user_inside_the_logarithm():
-    loss = LOSSES["bsl"](positive_temperature=0.2, negative_temperature=0.3, variant="original-grouped")
+    loss = LOSSES["bsl"](
+        positive_temperature=0.2, negative_temperature=0.3, variant="original-grouped"
+    )
     values = loss.pairwise_values(
         torch.tensor(POSITIVES, dtype=torch.float64),
         torch.tensor(NEGATIVES, dtype=torch.float64),

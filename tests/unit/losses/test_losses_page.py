@@ -11,7 +11,9 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "losses.md"
 
 
 def table_rows() -> dict[str, list[str]]:
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    lines = [
+        line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
+    ]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0].strip("`"): row[1:] for row in rows if len(row) == 5}
 

@@ -13,13 +13,17 @@ def test_inside_form_of_atan_says_that_it_diverges():
 
 
 def test_inside_form_of_atan_works_while_its_sum_is_positive():
-    value = PairwiseSoftmaxLoss("atan", 0.1, "inside")(torch.tensor([0.0]), torch.tensor([[-0.2, 0.3]]))
+    value = PairwiseSoftmaxLoss("atan", 0.1, "inside")(
+        torch.tensor([0.0]), torch.tensor([[-0.2, 0.3]])
+    )
     expected = torch.log(2 + torch.atan(torch.tensor(-2.0)) + torch.atan(torch.tensor(3.0)))
     torch.testing.assert_close(value, expected)
 
 
 def test_inside_form_of_exp_exp_says_that_it_overflows():
-    with pytest.raises(DivergenceError, match=r"overflows torch.float32 at a scaled difference of 200"):
+    with pytest.raises(
+        DivergenceError, match=r"overflows torch.float32 at a scaled difference of 200"
+    ):
         PairwiseSoftmaxLoss("exp-exp", 0.005, "inside")(torch.tensor([-0.5]), torch.tensor([[0.5]]))
 
 
@@ -46,7 +50,13 @@ def test_float32_keeps_the_200th_power():
 
 
 def test_search_space_of_the_inside_form_goes_up_to_one():
-    assert PairwiseSoftmaxLoss("tanh").search_space["loss.temperature"] == (0.005, 0.025, 0.05, 0.1, 0.25)
+    assert PairwiseSoftmaxLoss("tanh").search_space["loss.temperature"] == (
+        0.005,
+        0.025,
+        0.05,
+        0.1,
+        0.25,
+    )
     inside = PairwiseSoftmaxLoss("tanh", form="inside").search_space
     assert inside["loss.temperature"] == (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
     assert inside["training.learning_rate"] == (0.1, 0.01, 0.001)

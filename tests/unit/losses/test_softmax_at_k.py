@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pslrec.losses import Setup, SoftmaxAtKLoss, Step
-from pslrec.losses.thresholds import padded_history, top_k_threshold
+from pslrec.losses._thresholds import padded_history, top_k_threshold
 
 HISTORY = torch.tensor([0, 3, 4, 4]), torch.tensor([2, 0, 5, 1])
 SCORES = torch.tensor(
@@ -25,7 +25,12 @@ def built(**options: float) -> SoftmaxAtKLoss:
 
 
 def step(users: list[int], negatives: list[list[int]]) -> Step:
-    return Step(torch.tensor(users), torch.zeros(len(users), dtype=torch.long), torch.tensor(negatives), score)
+    return Step(
+        torch.tensor(users),
+        torch.zeros(len(users), dtype=torch.long),
+        torch.tensor(negatives),
+        score,
+    )
 
 
 def threshold_of(loss: SoftmaxAtKLoss, users: list[int]) -> list[float]:
@@ -112,7 +117,9 @@ def test_attached_weight_can_turn_the_pull_around():
 
 def test_no_gradient_reaches_the_thresholds():
     loss = built()
-    assert not loss.extra_inputs(torch.tensor([0]), torch.tensor([0]), torch.tensor([[1]]))["threshold"].requires_grad
+    assert not loss.extra_inputs(torch.tensor([0]), torch.tensor([0]), torch.tensor([[1]]))[
+        "threshold"
+    ].requires_grad
     assert list(loss.parameters()) == []
     assert set(loss.state_dict()) == {"thresholds.values"}
 

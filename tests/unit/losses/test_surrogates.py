@@ -52,7 +52,9 @@ def test_log_value_is_finite_far_outside_of_the_domain(name):
 @pytest.mark.parametrize(("name", "closed_form"), CLOSED_FORMS)
 def test_weights_have_the_closed_forms_of_figure_1b(name, closed_form):
     expected = torch.tensor([closed_form(d) for d in GRID.tolist()], dtype=torch.float64)
-    torch.testing.assert_close(SURROGATES[name]().weight(GRID, 0.2), expected, rtol=1e-9, atol=1e-20)
+    torch.testing.assert_close(
+        SURROGATES[name]().weight(GRID, 0.2), expected, rtol=1e-9, atol=1e-20
+    )
 
 
 @pytest.mark.parametrize(("name", "closed_form"), CLOSED_FORMS)
@@ -62,7 +64,9 @@ def test_gradients_of_psl_are_the_weights_over_their_sum(name, closed_form):
     loss = PairwiseSoftmaxLoss(name, 0.2)
     total = loss(positive, negative)
     total.backward()
-    weights = torch.tensor([[closed_form(n - 0.1) for n in negative[0].tolist()]], dtype=torch.float64)
+    weights = torch.tensor(
+        [[closed_form(n - 0.1) for n in negative[0].tolist()]], dtype=torch.float64
+    )
     torch.testing.assert_close(negative.grad, weights / total.detach().exp())
     torch.testing.assert_close(positive.grad, -(weights / total.detach().exp()).sum(dim=1))
 

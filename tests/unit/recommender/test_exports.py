@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pslrec import Recommender
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, MissingExtraError, UnknownNameError
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import ExportOptions, export
@@ -23,7 +23,9 @@ def model() -> TrainedModel:
 
 
 def scores_of(users: np.ndarray, items: np.ndarray, model: TrainedModel) -> None:
-    np.testing.assert_allclose(users @ items.T, (model.user_vectors @ model.item_vectors.T).numpy(), atol=1e-6)
+    np.testing.assert_allclose(
+        users @ items.T, (model.user_vectors @ model.item_vectors.T).numpy(), atol=1e-6
+    )
 
 
 def test_safetensors_hold_vectors_and_ids(model: TrainedModel, tmp_path: Path) -> None:
@@ -65,13 +67,17 @@ def test_onnx_ranks_as_the_model_does(model: TrainedModel, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("index", ["flat", "ivf", "hnsw"])
-def test_the_recall_of_an_index_is_what_a_search_finds(model: TrainedModel, tmp_path: Path, index: str) -> None:
+def test_the_recall_of_an_index_is_what_a_search_finds(
+    model: TrainedModel, tmp_path: Path, index: str
+) -> None:
     faiss = pytest.importorskip("faiss")
     found = export(model, "faiss", tmp_path, ExportOptions(k=5, index=index))  # type: ignore[arg-type]
     loaded = faiss.read_index(str(tmp_path / "items.faiss"))
     lists = loaded.search(np.load(tmp_path / "users.npy"), 5)[1]
     exact = model.recommend(torch.arange(model.n_users), 5, exclude_seen=False).items.numpy()
-    recall = np.mean([len(set(one) & set(other)) / 5 for one, other in zip(lists, exact, strict=True)])
+    recall = np.mean(
+        [len(set(one) & set(other)) / 5 for one, other in zip(lists, exact, strict=True)]
+    )
     assert found["recall"] == pytest.approx(recall)
     assert recall > (0.4 if index == "ivf" else 0.99)
 
@@ -87,7 +93,9 @@ def test_a_missing_package_names_its_extra(
         export(model, "onnx", tmp_path / "two")
 
 
-def test_an_unknown_format_and_a_full_directory_are_refused(model: TrainedModel, tmp_path: Path) -> None:
+def test_an_unknown_format_and_a_full_directory_are_refused(
+    model: TrainedModel, tmp_path: Path
+) -> None:
     with pytest.raises(UnknownNameError, match="unknown export `pickle`"):
         export(model, "pickle", tmp_path)
     (tmp_path / "mine.txt").write_text("mine")

@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 import pslrec
 from pslrec import NotFittedError, Recommender
 from pslrec.data import Interactions
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import split_by_name
-from pslrec.data.synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, DataError, PslrecError, UnknownNameError
 
 OPTIONS = {"epochs": 2, "dimension": 8, "negatives": "catalog"}
@@ -30,7 +30,9 @@ def fitted(log: Interactions) -> Recommender:
     return Recommender("sl", **OPTIONS).fit(log)
 
 
-def test_a_frame_of_lists_has_external_ids_and_ranks_from_one(fitted: Recommender, log: Interactions) -> None:
+def test_a_frame_of_lists_has_external_ids_and_ranks_from_one(
+    fitted: Recommender, log: Interactions
+) -> None:
     users = log.user_vocabulary.ids([3, 1])
     frame = fitted.recommend(users, k=4)
     assert frame.columns == ["user", "item", "score", "rank"]
@@ -39,7 +41,9 @@ def test_a_frame_of_lists_has_external_ids_and_ranks_from_one(fitted: Recommende
     assert frame.filter(user=users[0])["score"].is_sorted(descending=True)
     seen = log.to_frame().filter(user=users[0])["item"]
     assert not set(frame.filter(user=users[0])["item"]) & set(seen)
-    assert set(fitted.recommend(users[0], k=40, exclude_seen=False)["item"]) == set(log.item_vocabulary.series)
+    assert set(fitted.recommend(users[0], k=40, exclude_seen=False)["item"]) == set(
+        log.item_vocabulary.series
+    )
 
 
 def test_everybody_is_recommended_to_by_default(fitted: Recommender) -> None:
@@ -48,7 +52,9 @@ def test_everybody_is_recommended_to_by_default(fitted: Recommender) -> None:
 
 def test_scores_are_those_of_the_lists(fitted: Recommender) -> None:
     frame = fitted.recommend(k=3)
-    np.testing.assert_allclose(fitted.score(frame["user"], frame["item"]), frame["score"], rtol=1e-5)
+    np.testing.assert_allclose(
+        fitted.score(frame["user"], frame["item"]), frame["score"], rtol=1e-5
+    )
     user = frame["user"][0]
     assert fitted.score(user, frame["item"][:3]).shape == (3,)
     with pytest.raises(DataError, match="must be of one length, got 2 and 3"):
@@ -91,7 +97,9 @@ def test_odd_histories_are_refused_or_empty(fitted: Recommender) -> None:
         fitted.recommend_for(item)
     with pytest.raises(DataError, match="not both"):
         fitted.recommend_for([item, [item]])
-    with pytest.raises(UnknownNameError, match="unknown item `gone` and 1 more; it was not there in training"):
+    with pytest.raises(
+        UnknownNameError, match="unknown item `gone` and 1 more; it was not there in training"
+    ):
         fitted.recommend_for([item, "gone", "lost"])
     assert fitted.recommend_for([], k=3).is_empty()
 
@@ -125,7 +133,9 @@ def test_neighbours_are_others(fitted: Recommender) -> None:
     assert user not in fitted.similar_users([user], k=3)["similar"]
 
 
-def test_saved_and_loaded_in_another_process_it_says_the_same(fitted: Recommender, tmp_path: Path) -> None:
+def test_saved_and_loaded_in_another_process_it_says_the_same(
+    fitted: Recommender, tmp_path: Path
+) -> None:
     path = tmp_path / "run"
     fitted.save(path)
     program = (
@@ -134,7 +144,9 @@ def test_saved_and_loaded_in_another_process_it_says_the_same(fitted: Recommende
     )
     files = tmp_path / "known.csv", tmp_path / "new.csv"
     subprocess.run([sys.executable, "-c", program, str(path), *map(str, files)], check=True)
-    for file, frame in zip(files, (fitted.recommend(k=5), fitted.recommend_for(fitted.items_[:4], k=5)), strict=True):
+    for file, frame in zip(
+        files, (fitted.recommend(k=5), fitted.recommend_for(fitted.items_[:4], k=5)), strict=True
+    ):
         found = pl.read_csv(file)
         assert found["item"].to_list() == frame["item"].to_list()
         np.testing.assert_allclose(found["score"], frame["score"], rtol=1e-4)
@@ -164,7 +176,11 @@ def test_it_has_the_manners_of_scikit_learn(fitted: Recommender) -> None:
 
 def test_before_fit_everything_says_so(tmp_path: Path) -> None:
     recommender = Recommender()
-    for call in (recommender.recommend, lambda: recommender.save(tmp_path / "run"), lambda: recommender.users_):
+    for call in (
+        recommender.recommend,
+        lambda: recommender.save(tmp_path / "run"),
+        lambda: recommender.users_,
+    ):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             call()
     assert not hasattr(recommender, "model_")
@@ -175,7 +191,9 @@ def test_before_fit_everything_says_so(tmp_path: Path) -> None:
 def test_options_are_checked_when_they_are_set_or_used(log: Interactions) -> None:
     with pytest.raises(ConfigError, match="unknown option `epoch`"):
         Recommender(epoch=3).fit(log)
-    with pytest.raises(ConfigError, match="`seed` may mean several settings; write `sampling__noise__seed` or"):
+    with pytest.raises(
+        ConfigError, match="`seed` may mean several settings; write `sampling__noise__seed` or"
+    ):
         Recommender().set_params(seed=1)
     with pytest.raises(ConfigError, match=r"`training.epochs`"):
         Recommender(epochs=0).fit(log)

@@ -47,14 +47,29 @@ def make_run(tmp_path: Path) -> Maker:
         (path / "config.toml").write_text(CONFIG.format(**values))
         (path / "environment.json").write_text(json.dumps({"pslrec": "0.1.0", "cores": 2}))
         lines = [
-            {"epoch": place + 1, "loss": loss, "seconds": 0.5, "validation": value, "is_best": False}
+            {
+                "epoch": place + 1,
+                "loss": loss,
+                "seconds": 0.5,
+                "validation": value,
+                "is_best": False,
+            }
             for place, (loss, value) in enumerate(zip(losses, validations, strict=False))
         ]
         (path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         if ndcg is not None:
             split = {"ndcg@20": ndcg, "recall@20": ndcg * 1.5 if math.isfinite(ndcg) else ndcg}
-            metrics = {"test": split, "validation": split, "protocol": "strict", "best_epoch": len(lines)}
-            metrics |= {"selected_on_test": False, "trained_epochs": len(lines), "seconds_per_epoch": 0.5}
+            metrics = {
+                "test": split,
+                "validation": split,
+                "protocol": "strict",
+                "best_epoch": len(lines),
+            }
+            metrics |= {
+                "selected_on_test": False,
+                "trained_epochs": len(lines),
+                "seconds_per_epoch": 0.5,
+            }
             (path / "metrics.json").write_text(json.dumps(metrics))
         (path / "format").write_text("1\n")
         return path

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pslrec.reporting.axes import Axis, nice_ticks, scale_for, tick_labels
-from pslrec.reporting.charts import MOST_LETTERS, MOST_POINTS, Area, Series, bar_chart, histogram, line_chart
-from pslrec.reporting.document import Chart
+from pslrec.reporting._axes import Axis, nice_ticks, scale_for, tick_labels
+from pslrec.reporting._charts import (
+    MOST_LETTERS,
+    MOST_POINTS,
+    Area,
+    Series,
+    bar_chart,
+    histogram,
+    line_chart,
+)
+from pslrec.reporting._document import Chart
 
 X, Y = Axis("epoch", is_whole=True), Axis("loss")
 
@@ -21,7 +29,9 @@ def drawing(chart: Chart) -> ElementTree.Element:
 
 
 def lines(chart: Chart) -> list[str]:
-    return [str(path.get("d")) for path in drawing(chart).iter("path") if path.get("class") == "line"]
+    return [
+        str(path.get("d")) for path in drawing(chart).iter("path") if path.get("class") == "line"
+    ]
 
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)
@@ -53,7 +63,9 @@ def test_tick_labels_have_equal_decimals():
 
 
 def test_line_has_a_gap_where_a_value_is_not_finite():
-    chart = line_chart("t", "d", [Series("a", [(1, 1.0), (2, math.nan), (3, math.inf), (4, 2.0)])], x=X, y=Y)
+    chart = line_chart(
+        "t", "d", [Series("a", [(1, 1.0), (2, math.nan), (3, math.inf), (4, 2.0)])], x=X, y=Y
+    )
     assert lines(chart)[0].count("M") == 2
     assert [row[1].text for row in chart.data.rows] == ["1", "not a number", "inf", "2"]
 
@@ -100,15 +112,22 @@ def test_area_lies_between_its_lines_and_tells_the_gain():
 
 
 def test_histogram_tells_the_share_of_each_bin():
-    chart = histogram("t", "d", [0.0, 1.0, 2.0], {"a": [0.25, 0.75], "b": [1.0, 0.0]}, x=Axis("score"))
-    assert [[cell.value for cell in row] for row in chart.data.rows] == [[0, 1, 0.25, 1.0], [1, 2, 0.75, 0.0]]
+    chart = histogram(
+        "t", "d", [0.0, 1.0, 2.0], {"a": [0.25, 0.75], "b": [1.0, 0.0]}, x=Axis("score")
+    )
+    assert [[cell.value for cell in row] for row in chart.data.rows] == [
+        [0, 1, 0.25, 1.0],
+        [1, 2, 0.75, 0.0],
+    ]
 
 
 def test_bars_of_negative_values_lie_left_of_zero():
     chart = bar_chart("t", "d", [("up", 1.0), ("down", -1.0)], axis=Axis("difference"))
     up, down = (bar for bar in drawing(chart).iter("rect"))
     assert float(str(down.get("x"))) < float(str(up.get("x")))
-    assert float(str(down.get("x"))) + float(str(down.get("width"))) == pytest.approx(float(str(up.get("x"))), abs=0.1)
+    assert float(str(down.get("x"))) + float(str(down.get("width"))) == pytest.approx(
+        float(str(up.get("x"))), abs=0.1
+    )
 
 
 def test_a_long_name_of_a_bar_takes_several_lines():

@@ -7,18 +7,34 @@ import pytest
 
 from pslrec.artifacts import ArtifactError
 from pslrec.reporting import reproduction_report
-from pslrec.reporting.claims import claims_blocks
-from pslrec.reporting.document import MISSING, Table
-from pslrec.reporting.reproduction import reproduction_document
-from pslrec.reporting.results import results_of
+from pslrec.reporting._claims import claims_blocks
+from pslrec.reporting._document import MISSING, Table
+from pslrec.reporting._reproduction import reproduction_document
+from pslrec.reporting._results import results_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RESULTS = REPOSITORY / "reproductions" / "psl-neurips-2024" / "results"
 
 
-def row(loss: str, seed: int, ndcg: float, *, noise: float = 0.0, published: str = "0.2") -> dict[str, str]:
+def row(
+    loss: str, seed: int, ndcg: float, *, noise: float = 0.0, published: str = "0.2"
+) -> dict[str, str]:
     names = "table dataset backbone loss form setting noise mode protocol seed temperature ours_recall20 ours_ndcg20"
-    values = ["iid", "Toys", "MF", loss, "", "iid", noise, "sampled", "paper", seed, 0.1, ndcg * 2, ndcg]
+    values = [
+        "iid",
+        "Toys",
+        "MF",
+        loss,
+        "",
+        "iid",
+        noise,
+        "sampled",
+        "paper",
+        seed,
+        0.1,
+        ndcg * 2,
+        ndcg,
+    ]
     found = dict(zip(names.split(), map(str, values), strict=True))
     rest = {"published_recall20": "", "published_ndcg20": published, "selected_on_test": "False"}
     return {**found, **rest, "seconds": "60", "commit": "abc"}
@@ -73,7 +89,11 @@ def test_report_shows_published_ours_difference_and_gain(tmp_path):
 
 def test_a_run_that_two_tables_show_is_counted_once(tmp_path):
     for name in ("iid", "softplus"):
-        write(tmp_path / "results", name, [{**row("SL", 1, 0.2), "table": name}, {**row("SL", 2, 0.2), "table": name}])
+        write(
+            tmp_path / "results",
+            name,
+            [{**row("SL", 1, 0.2), "table": name}, {**row("SL", 2, 0.2), "table": name}],
+        )
     page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
     assert "2 runs beside the published numbers" in page
 
@@ -106,19 +126,38 @@ def test_every_backbone_and_data_set_has_a_table_of_its_own_in_the_order_of_the_
         row("BPR", 1, 0.1),
         {**row("SL", 1, 0.2), "backbone": "LightGCN"},
     ]
-    (section,) = (each for each in reproduction_document({"iid": rows}).sections if each.title == "IID (Table 1)")
+    (section,) = (
+        each
+        for each in reproduction_document({"iid": rows}).sections
+        if each.title == "IID (Table 1)"
+    )
     tables = [block for block in section.blocks if isinstance(block, Table)]
-    assert [table.caption.partition(":")[0] for table in tables[:2]] == ["LightGCN on Toys", "MF on Toys"]
+    assert [table.caption.partition(":")[0] for table in tables[:2]] == [
+        "LightGCN on Toys",
+        "MF on Toys",
+    ]
     assert [cells[0].text for cells in tables[1].rows] == ["BPR", "PSL-relu", "New"]
     assert tables[1].columns[:2] == ["loss", "seeds"]
 
 
 def test_claims_are_counted_and_shown_with_their_intervals_those_without_a_verdict_folded():
-    claim = dict.fromkeys(("claim", "dataset", "backbone", "mode", "protocol", "published_pct"), "x")
-    judged = {**claim, "verdict": "holds", "value_pct": "1.5", "low_pct": "0.5", "high_pct": "2.5", "seeds": "3"}
+    claim = dict.fromkeys(
+        ("claim", "dataset", "backbone", "mode", "protocol", "published_pct"), "x"
+    )
+    judged = {
+        **claim,
+        "verdict": "holds",
+        "value_pct": "1.5",
+        "low_pct": "0.5",
+        "high_pct": "2.5",
+        "seeds": "3",
+    }
     unjudged = {**judged, "verdict": "needs seeds", "low_pct": "", "high_pct": "", "seeds": "1"}
     tiles, table, folded = claims_blocks([unjudged, judged, unjudged])
-    assert [(tile.label, tile.value) for tile in tiles.tiles] == [("Holds", "1"), ("Needs seeds", "2")]
+    assert [(tile.label, tile.value) for tile in tiles.tiles] == [
+        ("Holds", "1"),
+        ("Needs seeds", "2"),
+    ]
     assert [cells[3].text for cells in table.rows] == ["+0.50 to +2.50"]
     assert folded.summary.startswith("2 more that need")
     assert [cells[3].text for cells in folded.blocks[0].rows] == [MISSING, MISSING]

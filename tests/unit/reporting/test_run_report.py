@@ -11,15 +11,15 @@ import pytest
 
 from pslrec.artifacts import ArtifactError
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.evaluation import EmbeddingScorer, Evaluated
-from pslrec.evaluation.task import RankingTask, RowLists
+from pslrec.evaluation._task import RankingTask, RowLists
 from pslrec.experiment import run
 from pslrec.reporting import run_report
-from pslrec.reporting.comparison import holm
-from pslrec.reporting.distributions import group_edges, group_names
-from pslrec.reporting.measures import hits
-from pslrec.reporting.noise import improvement_area
+from pslrec.reporting._comparison import holm
+from pslrec.reporting._distributions import group_edges, group_names
+from pslrec.reporting._measures import hits
+from pslrec.reporting._noise import improvement_area
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -66,7 +66,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two small runs on the same data, with planted false negatives."""
     directory = tmp_path_factory.mktemp("trained")
     model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
-    planted_tastes(80, 60, model=model, seed=2).interactions.to_frame().write_csv(directory / "log.csv")
+    planted_tastes(80, 60, model=model, seed=2).interactions.to_frame().write_csv(
+        directory / "log.csv"
+    )
     paths = []
     for loss in ("sl", "psl-relu"):
         settings = {
@@ -75,7 +77,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             "training.epochs": 2,
             "training.validate_every": 1,
         }
-        settings |= {"sampling.negatives": 5, "backbone.dimension": 4, "sampling.noise.probability": 0.2}
+        settings |= {
+            "sampling.negatives": 5,
+            "backbone.dimension": 4,
+            "sampling.noise.probability": 0.2,
+        }
         run(RunConfig.from_settings(settings), out=directory / loss)
         paths.append(directory / loss)
     return paths
@@ -84,18 +90,35 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_report_of_one_run_has_every_part(trained, tmp_path):
     page = report(trained[:1], tmp_path)
     outline = Outline(page)
-    expected = ["Summary", "Metrics", "Learning curves", "Users and items", "Scores", "Surrogates and weights"]
+    expected = [
+        "Summary",
+        "Metrics",
+        "Learning curves",
+        "Users and items",
+        "Scores",
+        "Surrogates and weights",
+    ]
     assert outline.titles == [*expected, "Configuration and environment"]
     assert len(outline.charts) == 8
-    for kind in ("negatives", "positives (training)", "false negatives (test)", "false negatives (planted)"):
+    for kind in (
+        "negatives",
+        "positives (training)",
+        "false negatives (test)",
+        "false negatives (planted)",
+    ):
         assert kind in page
     assert len(page) < 1_000_000
 
 
 def test_a_report_says_what_automatic_negatives_came_to(trained, tmp_path):
     config = RunConfig.from_toml(trained[0] / "config.toml")
-    run(RunConfig.from_settings({"sampling.negatives": "auto", "training.epochs": 1}, config), out=tmp_path / "run")
-    assert '<dt>Negatives</dt><dd>auto</dd><dd class="hint">all items</dd>' in report([tmp_path / "run"], tmp_path)
+    run(
+        RunConfig.from_settings({"sampling.negatives": "auto", "training.epochs": 1}, config),
+        out=tmp_path / "run",
+    )
+    assert '<dt>Negatives</dt><dd>auto</dd><dd class="hint">all items</dd>' in report(
+        [tmp_path / "run"], tmp_path
+    )
 
 
 def test_charts_have_text_alternatives_and_data(trained, tmp_path):
@@ -184,7 +207,9 @@ def test_text_of_users_is_escaped(make_run, tmp_path):
 def test_many_runs_stay_a_small_file(make_run, tmp_path):
     epochs = 100
     curve = tuple(1.0 / epoch for epoch in range(1, epochs + 1))
-    runs = [make_run(f"run-{seed}", losses=curve, validations=curve, seed=seed) for seed in range(20)]
+    runs = [
+        make_run(f"run-{seed}", losses=curve, validations=curve, seed=seed) for seed in range(20)
+    ]
     page = report(runs, tmp_path)
     assert len(page) < 1_000_000
     assert "Runs that differ in the seed of training only" in page
@@ -203,7 +228,11 @@ def test_noise_curves_show_the_gain_of_psl(make_run, tmp_path):
 
 
 def test_improvement_takes_the_best_psl_where_both_have_values():
-    curves = {"SL": [(0.1, 1.0), (0.5, 0.5)], "PSL-tanh": [(0.1, 1.1), (0.3, 9.0), (0.5, 0.6)], "BPR": [(0.1, 5.0)]}
+    curves = {
+        "SL": [(0.1, 1.0), (0.5, 0.5)],
+        "PSL-tanh": [(0.1, 1.1), (0.3, 9.0), (0.5, 0.6)],
+        "BPR": [(0.1, 5.0)],
+    }
     area = improvement_area(curves, list(curves))
     assert area is not None
     assert area.upper == [(0.1, 1.1), (0.5, 0.6)]
@@ -237,7 +266,9 @@ def test_hits_are_the_relevant_items_of_the_list():
     seen = RowLists(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
     relevant = RowLists(np.array([0, 2, 3]), np.array([1, 2, 0], dtype=np.int32))
     found, items = hits(
-        scorer, RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)), k=1
+        scorer,
+        RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)),
+        k=1,
     )
     assert found.tolist() == [True, False, False]
     assert items.tolist() == [1, 2, 0]

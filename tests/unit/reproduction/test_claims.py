@@ -13,10 +13,18 @@ PLACE = {"dataset": "Amazon-Electronic", "backbone": "MF", "mode": "catalog", "p
 
 def row(loss: str, seed: int, ndcg: float, recall: float = 0.1, **columns: str) -> Row:
     plain = (
-        dict.fromkeys(COLUMNS, "") | PLACE | {"table": "iid", "setting": "iid", "noise": "0.0", "negatives": "catalog"}
+        dict.fromkeys(COLUMNS, "")
+        | PLACE
+        | {"table": "iid", "setting": "iid", "noise": "0.0", "negatives": "catalog"}
     )
     form = "outside" if loss.startswith("PSL") else ""
-    values = {"loss": loss, "seed": str(seed), "ours_ndcg20": str(ndcg), "ours_recall20": str(recall), "form": form}
+    values = {
+        "loss": loss,
+        "seed": str(seed),
+        "ours_ndcg20": str(ndcg),
+        "ours_recall20": str(recall),
+        "form": form,
+    }
     return plain | {"seconds": "1"} | values | columns
 
 
@@ -31,7 +39,13 @@ def results(tmp_path: Path) -> Results:
 
 def test_a_steady_gain_holds_and_a_loss_fails(results: Results) -> None:
     results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
-    results.add("iid", [row("PSL-relu", seed, 0.051 + 0.0001 * seed, published_ndcg20="0.0541") for seed in (1, 2, 3)])
+    results.add(
+        "iid",
+        [
+            row("PSL-relu", seed, 0.051 + 0.0001 * seed, published_ndcg20="0.0541")
+            for seed in (1, 2, 3)
+        ],
+    )
     results.add("iid", [row("PSL-softplus", seed, 0.052 + 0.0001 * seed) for seed in (1, 2, 3)])
     found = verdicts(results)
     assert found["PSL-relu is above SL in NDCG@20 (IID)"] == "holds"
@@ -39,8 +53,13 @@ def test_a_steady_gain_holds_and_a_loss_fails(results: Results) -> None:
 
 
 def test_a_gain_smaller_than_the_noise_is_inside_it(results: Results) -> None:
-    results.add("iid", [row("SL", seed, value) for seed, value in ((1, 0.050), (2, 0.052), (3, 0.048))])
-    results.add("iid", [row("PSL-relu", seed, value) for seed, value in ((1, 0.052), (2, 0.049), (3, 0.050))])
+    results.add(
+        "iid", [row("SL", seed, value) for seed, value in ((1, 0.050), (2, 0.052), (3, 0.048))]
+    )
+    results.add(
+        "iid",
+        [row("PSL-relu", seed, value) for seed, value in ((1, 0.052), (2, 0.049), (3, 0.050))],
+    )
     assert verdicts(results)["PSL-relu is above SL in NDCG@20 (IID)"] == "inside noise"
 
 
@@ -54,32 +73,50 @@ def test_two_seeds_are_not_enough(results: Results) -> None:
 
 def test_gains_are_compared_between_metrics_and_settings(results: Results) -> None:
     for seed in (1, 2, 3):
-        results.add("iid", [row("SL", seed, 0.05, 0.08), row("PSL-relu", seed, 0.051 + seed * 1e-5, 0.0801)])
+        results.add(
+            "iid", [row("SL", seed, 0.05, 0.08), row("PSL-relu", seed, 0.051 + seed * 1e-5, 0.0801)]
+        )
         ood = {"table": "ood", "setting": "ood"}
-        results.add("ood", [row("SL", seed, 0.014, **ood), row("PSL-relu", seed, 0.0149 + seed * 1e-6, **ood)])
+        results.add(
+            "ood",
+            [row("SL", seed, 0.014, **ood), row("PSL-relu", seed, 0.0149 + seed * 1e-6, **ood)],
+        )
     found = {each["claim"]: each for each in claims.check(results)}
     assert found["its gain in NDCG@20 is above that in Recall@20 (IID)"]["verdict"] == "holds"
     shift = found["its gain in the OOD setting is above that in the IID setting"]
     assert shift["verdict"] == "holds"
     # 0.014902 / 0.014 - 1.02 - 0.0004, in percent.
-    assert float(shift["value_pct"]) == pytest.approx(100 * (0.014902 / 0.014 - 0.05102 / 0.05), abs=0.01)
+    assert float(shift["value_pct"]) == pytest.approx(
+        100 * (0.014902 / 0.014 - 0.05102 / 0.05), abs=0.01
+    )
 
 
-def test_a_gain_of_one_seed_is_not_judged_by_how_that_of_another_setting_scatters(results: Results) -> None:
+def test_a_gain_of_one_seed_is_not_judged_by_how_that_of_another_setting_scatters(
+    results: Results,
+) -> None:
     ood = {"table": "ood", "setting": "ood"}
     for seed in (1, 2, 3):
         results.add("iid", [row("SL", seed, 0.05), row("PSL-relu", seed, 0.051 + seed * 1e-5)])
     results.add("ood", [row("SL", 1, 0.014, **ood), row("PSL-relu", 1, 0.0149, **ood)])
-    assert verdicts(results)["its gain in the OOD setting is above that in the IID setting"] == "needs seeds"
+    assert (
+        verdicts(results)["its gain in the OOD setting is above that in the IID setting"]
+        == "needs seeds"
+    )
 
 
 def test_noise_claims_use_the_ends_of_the_range(results: Results) -> None:
     rows = []
     for seed in (1, 2, 3):
         jitter = seed * 1e-5
-        for loss, first, last in (("SL", 0.0403, 0.0235), ("PSL-relu", 0.0409, 0.0268), ("AdvInfoNCE", 0.04, 0.022)):
+        for loss, first, last in (
+            ("SL", 0.0403, 0.0235),
+            ("PSL-relu", 0.0409, 0.0268),
+            ("AdvInfoNCE", 0.04, 0.022),
+        ):
             for noise, value in (("0.05", first), ("0.5", last)):
-                rows.append(row(loss, seed, value + jitter, table="noise", setting="noise", noise=noise))
+                rows.append(
+                    row(loss, seed, value + jitter, table="noise", setting="noise", noise=noise)
+                )
     results.add("noise", rows)
     found = verdicts(results)
     assert found["its gain grows with noise: at p = 0.5 above that at p = 0.05"] == "holds"
@@ -100,8 +137,15 @@ def test_claims_about_noise_say_what_the_other_reading_of_it_gives(results: Resu
                 results.add(columns["table"], [sl, relu])
     found = {each["claim"]: each for each in claims.check(results)}
     above_ten = found["its gain at p = 0.5 is above 10 %"]
-    assert (above_ten["verdict"], above_ten["value_pct"], above_ten["other_reading_pct"]) == ("holds", "5.51", "-0.79")
-    assert found["its gain grows with noise: at p = 0.5 above that at p = 0.05"]["other_reading_pct"] == "9.00"
+    assert (above_ten["verdict"], above_ten["value_pct"], above_ten["other_reading_pct"]) == (
+        "holds",
+        "5.51",
+        "-0.79",
+    )
+    assert (
+        found["its gain grows with noise: at p = 0.5 above that at p = 0.05"]["other_reading_pct"]
+        == "9.00"
+    )
     assert found["PSL-relu is above SL in NDCG@20 (IID)"]["other_reading_pct"] == ""
     judged_table, *_ = claims.tables(list(found.values()))
     assert judged_table.header[-1] == "other reading"
@@ -111,7 +155,9 @@ def test_claims_about_noise_say_what_the_other_reading_of_it_gives(results: Resu
 def test_one_seed_of_another_loss_is_judged_by_the_noise_of_sl(results: Results) -> None:
     results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
     results.add("iid", [row("PSL-softplus", 1, 0.04)])
-    found = next(each for each in claims.check(results) if each["claim"] == "SL is above PSL-softplus (IID)")
+    found = next(
+        each for each in claims.check(results) if each["claim"] == "SL is above PSL-softplus (IID)"
+    )
     assert (found["verdict"], found["seeds"]) == ("holds", "3 and 1")
 
 
@@ -144,7 +190,11 @@ def test_published_numbers_go_through_the_same_arithmetic(results: Results) -> N
     printed = {"SL": "0.0529", "PSL-relu": "0.0541"}
     for loss, value in printed.items():
         results.add("iid", [row(loss, seed, 0.05, published_ndcg20=value) for seed in (1, 2, 3)])
-    (found,) = [each for each in claims.write(results) if each["claim"].startswith("PSL-relu is above SL in NDCG@20")]
+    (found,) = [
+        each
+        for each in claims.write(results)
+        if each["claim"].startswith("PSL-relu is above SL in NDCG@20")
+    ]
     assert float(found["published_pct"]) == pytest.approx(100 * (0.0541 / 0.0529 - 1), abs=0.01)
     assert results.rows("claims")[0]["verdict"] == "inside noise"
 

@@ -12,7 +12,9 @@ DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips
 
 def test_cells_that_wait_are_expected_to_take_as_long_as_those_that_are_done() -> None:
     cells = Grid(DIRECTORY).cells("iid", Choice(["health"], ["mf"]))[:3]
-    first, second, third = tasks = [Task(cell, seconds) for cell, seconds in zip(cells, (100, 200, 400), strict=True)]
+    first, second, third = tasks = [
+        Task(cell, seconds) for cell, seconds in zip(cells, (100, 200, 400), strict=True)
+    ]
     pace = Pace()
     first.state = "running"
     pace.correct(tasks, expected=100, taken=20)

@@ -43,7 +43,8 @@ def rows_of(grid: Grid, table: str, values: dict[str, list[float]], **choice: ob
         seeds = list(range(2024, 2024 + len(ndcgs)))
         cells = grid.cells(table, Choice(losses=[loss], seeds=seeds, **choice))  # type: ignore[arg-type]
         rows += [
-            row_of(cell, metrics(2 * ndcgs[cell.seed - 2024], ndcgs[cell.seed - 2024]), "abc1234") for cell in cells
+            row_of(cell, metrics(2 * ndcgs[cell.seed - 2024], ndcgs[cell.seed - 2024]), "abc1234")
+            for cell in cells
         ]
     return rows
 
@@ -51,7 +52,10 @@ def rows_of(grid: Grid, table: str, values: dict[str, list[float]], **choice: ob
 def test_rows_have_the_columns_of_the_tables(grid: Grid, tmp_path: Path) -> None:
     assert ", ".join(COLUMNS) == ISSUE_COLUMNS
     results = Results(tmp_path / "results")
-    results.add("iid", rows_of(grid, "iid", {"psl-relu": [0.0535]}, datasets=["electronic"], backbones=["mf"]))
+    results.add(
+        "iid",
+        rows_of(grid, "iid", {"psl-relu": [0.0535]}, datasets=["electronic"], backbones=["mf"]),
+    )
     with results.path("iid").open(newline="") as file:
         header, values = list(csv.reader(file))
     assert tuple(header) == COLUMNS
@@ -64,8 +68,14 @@ def test_rows_have_the_columns_of_the_tables(grid: Grid, tmp_path: Path) -> None
 def test_a_run_has_one_row_and_the_last_one_counts(grid: Grid, tmp_path: Path) -> None:
     results = Results(tmp_path)
     for value in (0.05, 0.06):
-        results.add("iid", rows_of(grid, "iid", {"sl": [value, value]}, datasets=["health"], backbones=["mf"]))
-    assert [(row["seed"], row["ours_ndcg20"]) for row in results.rows("iid")] == [("2024", "0.06"), ("2025", "0.06")]
+        results.add(
+            "iid",
+            rows_of(grid, "iid", {"sl": [value, value]}, datasets=["health"], backbones=["mf"]),
+        )
+    assert [(row["seed"], row["ours_ndcg20"]) for row in results.rows("iid")] == [
+        ("2024", "0.06"),
+        ("2025", "0.06"),
+    ]
 
 
 def test_rows_of_several_writers_are_all_kept(tmp_path: Path) -> None:
@@ -73,26 +83,46 @@ def test_rows_of_several_writers_are_all_kept(tmp_path: Path) -> None:
         results = Results(tmp_path)
         for number in range(20):
             row = {"name": name, "number": str(number)}
-            results.merge("some", [row], columns=("name", "number"), key=lambda row: (row["name"], row["number"]))
+            results.merge(
+                "some",
+                [row],
+                columns=("name", "number"),
+                key=lambda row: (row["name"], row["number"]),
+            )
 
     # A lock belongs to whoever opened the file, so threads exclude each other as processes do.
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(write, "abc"))
     rows = Results(tmp_path).rows("some")
-    assert [(row["name"], int(row["number"])) for row in rows] == [(name, n) for name in "abc" for n in range(20)]
+    assert [(row["name"], int(row["number"])) for row in rows] == [
+        (name, n) for name in "abc" for n in range(20)
+    ]
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
-    with exclusive(tmp_path / "lock", wait=False) as first, exclusive(tmp_path / "lock", wait=False) as second:
+    with (
+        exclusive(tmp_path / "lock", wait=False) as first,
+        exclusive(tmp_path / "lock", wait=False) as second,
+    ):
         assert (first, second) == (True, False)
     with exclusive(tmp_path / "lock", wait=False) as free:
         assert free
 
 
 def test_seeds_of_a_cell_are_put_together(grid: Grid) -> None:
-    rows = rows_of(grid, "iid", {"sl": [0.05, 0.06, 0.07], "bpr": [0.05]}, datasets=["electronic"], backbones=["mf"])
+    rows = rows_of(
+        grid,
+        "iid",
+        {"sl": [0.05, 0.06, 0.07], "bpr": [0.05]},
+        datasets=["electronic"],
+        backbones=["mf"],
+    )
     softmax, bpr = summarize(rows)
-    assert (softmax["loss"], softmax.ndcg20.n, softmax.ndcg20.mean) == ("SL", 3, pytest.approx(0.06))
+    assert (softmax["loss"], softmax.ndcg20.n, softmax.ndcg20.mean) == (
+        "SL",
+        3,
+        pytest.approx(0.06),
+    )
     assert softmax.ndcg20.deviation == pytest.approx(0.01)
     assert softmax.published == {"recall20": 0.0821, "ndcg20": 0.0529}
     assert (bpr["loss"], bpr.ndcg20.deviation) == ("BPR", None)
@@ -113,7 +143,10 @@ def test_a_table_shows_ours_beside_the_published_numbers(grid: Grid) -> None:
     (table,) = results_tables(summarize(rows), [], places=["Amazon-Electronic"])
     text = table.markdown()
     assert table.title == "Amazon-Electronic, MF"
-    assert "| SL | 0.0821 | 0.0529 | 0.1046 ± 0.0002, +27.4 %, outside | 0.0523 ± 0.0001, -1.1 %, outside |" in text
+    assert (
+        "| SL | 0.0821 | 0.0529 | 0.1046 ± 0.0002, +27.4 %, outside | 0.0523 ± 0.0001, -1.1 %, outside |"
+        in text
+    )
     assert "| PSL-relu | 0.0838 | 0.0541 | 0.1070, +27.7 % | 0.0535, -1.1 % |" in text
     # Best PSL over SL, by the one seed that both have: 0.0535 / 0.0522; printed 0.0541 / 0.0529.
     assert "| **Imp. %** of the best PSL over SL |  | +2.3 % |  | +2.5 % (relu) |" in text
@@ -132,7 +165,10 @@ def test_tables_of_several_settings_say_which_they_are_of(grid: Grid) -> None:
         for row in rows_of(grid, table, {"sl": [0.05]}, datasets=["electronic"], backbones=["mf"])
     ]
     tables = results_tables(summarize(rows), [], places=[])
-    assert [table.title for table in tables] == ["Amazon-Electronic, MF (IID)", "Amazon-Electronic, MF (OOD)"]
+    assert [table.title for table in tables] == [
+        "Amazon-Electronic, MF (IID)",
+        "Amazon-Electronic, MF (OOD)",
+    ]
 
 
 def test_modes_and_protocols_stand_side_by_side(grid: Grid) -> None:
@@ -150,7 +186,10 @@ def test_modes_and_protocols_stand_side_by_side(grid: Grid) -> None:
 def test_noise_tables_have_the_gain_below(grid: Grid) -> None:
     rows = rows_of(grid, "noise", {"sl": [0.02], "psl-relu": [0.022]}, datasets=["electronic"])
     ndcg, recall = noise_tables(summarize(rows), places=[])
-    assert (ndcg.header, recall.title[:9]) == (["p", "0.05", "0.1", "0.2", "0.3", "0.5"], "Recall@20")
+    assert (ndcg.header, recall.title[:9]) == (
+        ["p", "0.05", "0.1", "0.2", "0.3", "0.5"],
+        "Recall@20",
+    )
     assert list(ndcg.rows[0][:2]) == ["SL", "0.0200 / 0.0403"]
     assert ndcg.rows[-1][-1] == "+10.0 % / +14.0 %"
 
@@ -175,18 +214,24 @@ def test_the_page_is_filled_between_its_markers_only(grid: Grid, tmp_path: Path)
 
 def test_tries_are_left_out_of_the_tables(grid: Grid, tmp_path: Path) -> None:
     results = Results(tmp_path)
-    results.add("iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"], epochs=3))
+    results.add(
+        "iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"], epochs=3)
+    )
     assert tables_of(grid, results, "iid") == []
     assert len(tables_of(grid, results, "iid", with_tries=True)) == 1
 
 
-def test_a_command_shows_the_tables_that_were_chosen_and_writes_all(grid: Grid, tmp_path: Path) -> None:
+def test_a_command_shows_the_tables_that_were_chosen_and_writes_all(
+    grid: Grid, tmp_path: Path
+) -> None:
     (tmp_path / "published").symlink_to(DIRECTORY / "published")
     (tmp_path / "grid.toml").write_text((DIRECTORY / "grid.toml").read_text())
     (tmp_path / "README.md").write_text("<!-- results: iid -->\n<!-- end of results -->\n")
     places = Places(tmp_path, tmp_path / "runs")
     for dataset in ("health", "electronic"):
-        places.results().add("iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=[dataset], backbones=["mf"]))
+        places.results().add(
+            "iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=[dataset], backbones=["mf"])
+        )
     (shown,) = Reproduction(places, Choice(["health"], ["mf"])).render("iid")
     assert shown.title == "Amazon-Health, MF"
     assert (tmp_path / "README.md").read_text().count("### Amazon-") == 2
@@ -196,8 +241,13 @@ def test_the_committed_page_is_what_the_committed_results_give(grid: Grid) -> No
     page = (DIRECTORY / "README.md").read_text()
     results = Results(DIRECTORY / "results")
     for table in grid.tables():
-        body = "\n\n".join(each.markdown() for each in tables_of(grid, results, table)) or "No runs yet."
-        assert filled(page, table, body) == page, f"run `pslrec reproduce {table}` to write the page anew"
+        body = (
+            "\n\n".join(each.markdown() for each in tables_of(grid, results, table))
+            or "No runs yet."
+        )
+        assert filled(page, table, body) == page, (
+            f"run `pslrec reproduce {table}` to write the page anew"
+        )
 
 
 def test_small_negative_differences_lose_their_sign() -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, UnknownNameError
 from pslrec.reproduction.shifting import shifted_split
 from pslrec.reproduction.stress import StressPlan, stress, summarize
@@ -39,7 +39,12 @@ def config(interactions, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan():
-    return StressPlan(("sl", "psl-relu"), noise=(0.1, 0.5), shift=(0.0, 1.0), options={"sl": {"loss.temperature": 0.1}})
+    return StressPlan(
+        ("sl", "psl-relu"),
+        noise=(0.1, 0.5),
+        shift=(0.0, 1.0),
+        options={"sl": {"loss.temperature": 0.1}},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,10 @@ def popularity_in_test(dataset):
 
 
 def test_shifted_split_turns_to_unpopular_items_with_its_strength(interactions):
-    means = [popularity_in_test(shifted_split(interactions, strength)) for strength in (0.0, 0.5, 1.0, 2.0)]
+    means = [
+        popularity_in_test(shifted_split(interactions, strength))
+        for strength in (0.0, 0.5, 1.0, 2.0)
+    ]
     assert means == sorted(means, reverse=True)
     assert means[0] == pytest.approx(interactions.item_counts()[interactions.items].mean(), rel=0.1)
     spread = shifted_split(interactions, 1.0).test.item_counts()
@@ -66,7 +74,9 @@ def test_shifted_split_turns_to_unpopular_items_with_its_strength(interactions):
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
-def test_shifted_split_divides_everything_and_leaves_everybody_training_data(interactions, strength):
+def test_shifted_split_divides_everything_and_leaves_everybody_training_data(
+    interactions, strength
+):
     dataset = shifted_split(interactions, strength, train_fraction=0.7, seed=1)
     assert len(dataset.train) + len(dataset.test) == len(interactions)
     assert len(dataset.test) == pytest.approx(0.3 * len(interactions), abs=1)
@@ -94,19 +104,29 @@ def test_every_loss_is_run_at_every_level_with_its_own_settings(runs, directory)
 
 
 def test_false_negatives_hurt(runs):
-    value = dict(runs.filter(pl.col("test") == "noise").group_by("level").agg(pl.mean("ndcg@20")).rows())
+    value = dict(
+        runs.filter(pl.col("test") == "noise").group_by("level").agg(pl.mean("ndcg@20")).rows()
+    )
     assert value[0.0] > value[0.1] > value[0.5]
 
 
 def test_finished_runs_are_read_instead_of_made_again(config, plan, directory, runs):
     before = {path: path.stat().st_mtime_ns for path in directory.rglob("*") if path.is_file()}
     assert stress(config, plan, out=directory).equals(runs)
-    assert {path: path.stat().st_mtime_ns for path in directory.rglob("*") if path.is_file()} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in directory.rglob("*") if path.is_file()
+    } == before
 
 
 def test_summary_compares_with_the_base_at_the_same_level():
-    rows = [("noise", 0.1, "sl", 0.2, 0.5), ("noise", 0.1, "psl-relu", 0.2, 0.6), ("noise", 0.1, "psl-relu", 0.4, 0.4)]
-    runs = pl.DataFrame(rows, schema=["test", "level", "loss", "ndcg@20", "recall@20"], orient="row")
+    rows = [
+        ("noise", 0.1, "sl", 0.2, 0.5),
+        ("noise", 0.1, "psl-relu", 0.2, 0.6),
+        ("noise", 0.1, "psl-relu", 0.4, 0.4),
+    ]
+    runs = pl.DataFrame(
+        rows, schema=["test", "level", "loss", "ndcg@20", "recall@20"], orient="row"
+    )
     _, row = summarize(runs, "sl").rows(named=True)
     assert row["n_seeds"] == 2
     assert row["ndcg@20"] == pytest.approx((0.2 + 0.4) / 2)
@@ -117,7 +137,9 @@ def test_summary_compares_with_the_base_at_the_same_level():
 
 def test_written_files_hold_runs_summary_and_curves(runs, tmp_path):
     written = write_stress(runs, tmp_path, base="sl", name="log")
-    assert {"runs.csv", "summary.csv", "shift.svg", "noise.svg", "README.md"} <= {path.name for path in written}
+    assert {"runs.csv", "summary.csv", "shift.svg", "noise.svg", "README.md"} <= {
+        path.name for path in written
+    }
     assert pl.read_csv(tmp_path / "runs.csv").height == len(runs)
     page = (tmp_path / "README.md").read_text()
     assert page.count("| 0.5 | psl-relu |") == 1
@@ -162,6 +184,8 @@ def test_a_wrong_setting_shows_before_anything_is_trained(config, tmp_path):
 
 
 def test_numbers_in_the_metrics_file_are_those_of_the_row(runs, directory):
-    row = runs.filter(pl.col("test") == "noise", pl.col("level") == 0.5, pl.col("loss") == "sl").rows(named=True)[0]
+    row = runs.filter(
+        pl.col("test") == "noise", pl.col("level") == 0.5, pl.col("loss") == "sl"
+    ).rows(named=True)[0]
     (path,) = (directory / "runs").glob("noise-0.5-sl-*/metrics.json")
     assert json.loads(path.read_text())["test"]["ndcg@20"] == row["ndcg@20"]

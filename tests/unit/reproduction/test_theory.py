@@ -13,8 +13,8 @@ from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
 from pslrec.experiment import run
 from pslrec.losses import SURROGATES, PairwiseSoftmaxLoss, SoftmaxLoss
-from pslrec.reporting.axes import Axis
-from pslrec.reporting.charts import bar_chart
+from pslrec.reporting._axes import Axis
+from pslrec.reporting._charts import bar_chart
 from pslrec.reproduction import figures, theory
 from pslrec.reproduction.drawing import standalone_svg
 from pslrec.reproduction.model_scores import (
@@ -70,11 +70,21 @@ def test_bounds_are_those_of_a_loop(user):
     found = bounds(user, 0.1)
     scores, positives = user.scores.tolist(), user.positives.tolist()
     ranks = [sum(other >= scores[item] for other in scores) for item in positives]
-    assert found["dcg"] == pytest.approx(-math.log(sum(1 / math.log2(1 + r) for r in ranks)) + math.log(4))
+    assert found["dcg"] == pytest.approx(
+        -math.log(sum(1 / math.log2(1 + r) for r in ranks)) + math.log(4)
+    )
     assert found["mrr"] == pytest.approx(-math.log(sum(1 / r for r in ranks) / 4))
     assert found["mean_log_rank"] == pytest.approx(sum(math.log(r) for r in ranks) / 4)
-    softmax = sum(math.log(sum(math.exp((other - scores[i]) / 0.1) for other in scores)) for i in positives) / 4
-    relu = sum(math.log(sum((1 + other - scores[i]) ** 10 for other in scores)) for i in positives) / 4
+    softmax = (
+        sum(
+            math.log(sum(math.exp((other - scores[i]) / 0.1) for other in scores))
+            for i in positives
+        )
+        / 4
+    )
+    relu = (
+        sum(math.log(sum((1 + other - scores[i]) ** 10 for other in scores)) for i in positives) / 4
+    )
     assert found["SL"] == pytest.approx(softmax)
     assert found["PSL-relu"] == pytest.approx(relu)
 
@@ -107,7 +117,9 @@ def test_gradient_weights_are_the_gradient_of_the_loss(user, surrogate):
 
 def test_gradient_weights_stay_finite_at_the_lowest_temperature(user):
     for surrogate in SHOWN:
-        found = gradient_weights(SURROGATES[surrogate](), next(user.differences()), 0.005, user.weights)
+        found = gradient_weights(
+            SURROGATES[surrogate](), next(user.differences()), 0.005, user.weights
+        )
         assert bool(torch.isfinite(found).all())
 
 
@@ -117,7 +129,9 @@ def test_shares_of_groups_add_up(user):
     weights = gradient_weights(SURROGATES["relu"](), differences, 0.1, user.weights)
     assert shares[PLANTED].share == pytest.approx(float(weights[:, [0, 5]].sum() / weights.sum()))
     assert shares[PLANTED].share_by_number == pytest.approx(2 / 146)
-    assert shares[ABOVE].share == pytest.approx(float(weights[differences >= 0].sum() / weights.sum()))
+    assert shares[ABOVE].share == pytest.approx(
+        float(weights[differences >= 0].sum() / weights.sum())
+    )
     assert shares[HARDEST].share_by_number == pytest.approx(1 / 146)
     both = shares[HARDEST].plus(shares[HARDEST])
     assert both.share == pytest.approx(shares[HARDEST].share)
@@ -132,7 +146,9 @@ def test_hardest_negatives_are_no_positives(user):
 def test_less_weight_goes_above_the_positive_with_psl_than_with_softmax(model):
     for user in model.users:
         softmax = weight_shares(user, "exp", 0.1)[ABOVE].share
-        assert all(weight_shares(user, name, 0.1)[ABOVE].share <= softmax + 1e-12 for name in FAMILY)
+        assert all(
+            weight_shares(user, name, 0.1)[ABOVE].share <= softmax + 1e-12 for name in FAMILY
+        )
 
 
 @pytest.mark.parametrize("surrogate", SHOWN)
@@ -159,17 +175,31 @@ def test_scores_of_a_run_know_its_false_negatives_and_their_chances(model):
 
 
 def test_theory_is_written_as_tables_figures_and_a_page(path, tmp_path):
-    without_noise = small_run(tmp_path / "runs" / "plain", **{"sampling.noise.probability": 0.0, "loss.name": "sl"})
+    without_noise = small_run(
+        tmp_path / "runs" / "plain", **{"sampling.noise.probability": 0.0, "loss.name": "sl"}
+    )
     written = theory.write(tmp_path, [without_noise, path], most_users=5)
     names = {file.name for file in written}
-    assert {"theory-bounds.csv", "theory-gaps.csv", "theory-robustness.csv", "theory-weights.csv", "theory.md"} <= names
-    assert {"theory-gaps.svg", "theory-gaps-by-temperature.svg", "theory-weight-planted.svg"} <= names
+    assert {
+        "theory-bounds.csv",
+        "theory-gaps.csv",
+        "theory-robustness.csv",
+        "theory-weights.csv",
+        "theory.md",
+    } <= names
+    assert {
+        "theory-gaps.svg",
+        "theory-gaps-by-temperature.svg",
+        "theory-weight-planted.svg",
+    } <= names
     gaps = pl.read_csv(tmp_path / "theory-gaps.csv")
     assert gaps["below_dcg"].sum() == 0
     assert gaps.filter(pl.col("loss") == "PSL-relu")["tighter_than_sl"].min() == 1.0
     page = (tmp_path / "theory.md").read_text()
     assert "none lies below the bound" in page
-    assert set(re.findall(r"\((.*?\.svg)\)", page)) == {name for name in names if name.endswith(".svg")}
+    assert set(re.findall(r"\((.*?\.svg)\)", page)) == {
+        name for name in names if name.endswith(".svg")
+    }
     assert "| sl on synthetic | 0.1 |" in page
     assert "| psl-relu on synthetic, p = 0.1 | 0.1 |" in page
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.data.interactions import Interactions
-from pslrec.data.synthetic import planted_tastes
+from pslrec.data import Interactions
+from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.sampling import UserBlocks
 
@@ -96,17 +96,23 @@ def drawn_of(blocks, epoch, **options):
 
 
 def test_shared_items_depend_on_seed_epoch_and_block_alone(train):
-    first, again, other = (UserBlocks(train, batch_pairs=100, n_shared=20, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        UserBlocks(train, batch_pairs=100, n_shared=20, seed=seed) for seed in (1, 1, 2)
+    )
     drawn = drawn_of(first, 4)
     assert all(len(set(block)) == len(block) == 20 and block == sorted(block) for block in drawn)
     assert drawn == drawn_of(again, 4)
     assert drawn[2:] == drawn_of(first, 4, first_batch=2)
-    assert len({tuple(block) for block in [*drawn, *drawn_of(first, 5), *drawn_of(other, 4)]}) == 3 * len(drawn)
+    assert len(
+        {tuple(block) for block in [*drawn, *drawn_of(first, 5), *drawn_of(other, 4)]}
+    ) == 3 * len(drawn)
 
 
 def test_every_item_is_drawn_alike(train):
     blocks = UserBlocks(train, batch_pairs=100, n_shared=30)
-    counts = np.bincount(np.concatenate([np.concatenate(drawn_of(blocks, epoch)) for epoch in range(20)]))
+    counts = np.bincount(
+        np.concatenate([np.concatenate(drawn_of(blocks, epoch)) for epoch in range(20)])
+    )
     n_blocks = counts.sum() / 30
     assert len(counts) == 90
     assert np.abs(counts / n_blocks - 1 / 3).max() < 5 * np.sqrt(2 / 9 / n_blocks)
@@ -134,7 +140,9 @@ def test_a_part_has_the_positives_and_weighs_as_the_whole_does(train):
         reduced = block.reduced()
         part, whole = reduced.block.weights(torch.float64), block.weights(torch.float64)
         owners, columns = reduced.block.pairs()
-        assert (owners.tolist(), reduced.columns[columns].tolist()) == tuple(each.tolist() for each in block.pairs())
+        assert (owners.tolist(), reduced.columns[columns].tolist()) == tuple(
+            each.tolist() for each in block.pairs()
+        )
         # What is drawn weighs alike, what is not weighs nothing, unless it is the user's own false negative.
         torch.testing.assert_close((part * reduced.shares.unsqueeze(1)).sum(1), whole.sum(1))
         is_plain = (whole == 1.0)[:, reduced.columns]
@@ -143,7 +151,9 @@ def test_a_part_has_the_positives_and_weighs_as_the_whole_does(train):
         assert bool(((part > 0) <= (whole[:, reduced.columns] > 0)).all())
 
 
-@pytest.mark.parametrize(("option", "value"), [("batch_pairs", 0), ("noise", 1.0), ("noise", -0.1), ("n_shared", 0)])
+@pytest.mark.parametrize(
+    ("option", "value"), [("batch_pairs", 0), ("noise", 1.0), ("noise", -0.1), ("n_shared", 0)]
+)
 def test_impossible_options_are_refused(train, option, value):
     with pytest.raises(ConfigError, match=r"must be|needs an N"):
         UserBlocks(train, **{option: value})

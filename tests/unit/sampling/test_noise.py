@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pslrec.data import Interactions
-from pslrec.data.synthetic import planted_tastes
+from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.sampling import PairBatches, plant_false_negatives
 
@@ -28,10 +28,14 @@ def test_a_tenth_of_all_pairs_is_taken_out_of_the_positives(train: Interactions)
 def test_kept_positives_are_both(train: Interactions) -> None:
     planted = plant_false_negatives(train, keep_positives=True, seed=1)
     assert keys(planted.train) == keys(train)
-    assert keys(planted.false_negatives) == keys(plant_false_negatives(train, seed=1).false_negatives)
+    assert keys(planted.false_negatives) == keys(
+        plant_false_negatives(train, seed=1).false_negatives
+    )
 
 
-def test_per_user_takes_the_same_share_of_each_user_rounded_down_but_one_at_least(train: Interactions) -> None:
+def test_per_user_takes_the_same_share_of_each_user_rounded_down_but_one_at_least(
+    train: Interactions,
+) -> None:
     planted = plant_false_negatives(train, fraction=0.08, scope="per-user", seed=1)
     shares = [max(int(0.08 * n), 1) for n in train.user_counts()]
     assert planted.false_negatives.user_counts().tolist() == shares
@@ -47,7 +51,9 @@ def test_per_user_leaves_the_only_pair_of_a_user() -> None:
 
 
 @pytest.mark.parametrize("scope", ["global", "per-user"])
-def test_the_choice_depends_on_the_seed_and_not_on_the_order_of_the_log(train: Interactions, scope: str) -> None:
+def test_the_choice_depends_on_the_seed_and_not_on_the_order_of_the_log(
+    train: Interactions, scope: str
+) -> None:
     shuffled = train.select(np.random.default_rng(0).permutation(len(train)))
     chosen = keys(plant_false_negatives(train, scope=scope, seed=4).false_negatives)
     assert keys(plant_false_negatives(shuffled, scope=scope, seed=4).false_negatives) == chosen
@@ -61,12 +67,18 @@ def test_the_share_must_lie_between_0_and_1(train: Interactions, fraction: float
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.3, 1.0])
-def test_false_negatives_are_drawn_with_the_probability_asked_for(train: Interactions, probability: float) -> None:
+def test_false_negatives_are_drawn_with_the_probability_asked_for(
+    train: Interactions, probability: float
+) -> None:
     planted = plant_false_negatives(train, scope="per-user", seed=1)
     false = keys(planted.false_negatives)
     liked = keys(planted.train)
     batches = PairBatches(
-        planted.train, n_negatives=200, false_negatives=planted.false_negatives, noise=probability, seed=2
+        planted.train,
+        n_negatives=200,
+        false_negatives=planted.false_negatives,
+        noise=probability,
+        seed=2,
     )
     n_false = n_drawn = 0
     for batch in batches.epoch(0):
@@ -75,7 +87,10 @@ def test_false_negatives_are_drawn_with_the_probability_asked_for(train: Interac
         n_drawn += drawn.size
         assert not np.isin(drawn, list(liked)).any()
     # Six standard deviations.
-    assert abs(n_false / n_drawn - probability) <= 6 * (probability * (1 - probability) / n_drawn) ** 0.5
+    assert (
+        abs(n_false / n_drawn - probability)
+        <= 6 * (probability * (1 - probability) / n_drawn) ** 0.5
+    )
 
 
 def test_users_without_false_negatives_draw_from_the_usual_pool(train: Interactions) -> None:
@@ -90,7 +105,9 @@ def test_users_without_false_negatives_draw_from_the_usual_pool(train: Interacti
 
 def test_without_noise_false_negatives_are_never_drawn(train: Interactions) -> None:
     planted = plant_false_negatives(train, seed=1)
-    batches = PairBatches(planted.train, n_negatives=100, false_negatives=planted.false_negatives, noise=0.0)
+    batches = PairBatches(
+        planted.train, n_negatives=100, false_negatives=planted.false_negatives, noise=0.0
+    )
     for batch in batches.epoch(0):
         drawn = batch.users.numpy()[:, None] * train.n_items + batch.negatives.numpy()
         assert not np.isin(drawn, list(keys(planted.false_negatives))).any()

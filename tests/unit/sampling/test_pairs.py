@@ -10,11 +10,15 @@ from pslrec.errors import ConfigError, DataError
 from pslrec.sampling import PairBatches, item_rows
 
 
-def random_log(n_users: int = 30, n_items: int = 50, n_pairs: int = 400, seed: int = 0) -> Interactions:
+def random_log(
+    n_users: int = 30, n_items: int = 50, n_pairs: int = 400, seed: int = 0
+) -> Interactions:
     random = np.random.default_rng(seed)
     keys = random.choice(n_users * n_items, size=n_pairs, replace=False)
     users, items = np.divmod(keys, n_items)
-    everything = Interactions.from_ids(np.repeat(np.arange(n_users), n_items), np.tile(np.arange(n_items), n_users))
+    everything = Interactions.from_ids(
+        np.repeat(np.arange(n_users), n_items), np.tile(np.arange(n_items), n_users)
+    )
     mask = np.isin(everything.pair_keys(), users * n_items + items)
     return everything.select(mask)
 
@@ -22,14 +26,18 @@ def random_log(n_users: int = 30, n_items: int = 50, n_pairs: int = 400, seed: i
 def of_lists(lists: list[list[int]], n_items: int) -> Interactions:
     users = [user for user, items in enumerate(lists) for _ in items]
     items = [item for items in lists for item in items]
-    whole = Interactions.from_ids(np.repeat(np.arange(len(lists)), n_items), np.tile(np.arange(n_items), len(lists)))
+    whole = Interactions.from_ids(
+        np.repeat(np.arange(len(lists)), n_items), np.tile(np.arange(n_items), len(lists))
+    )
     return whole.select(np.array(users) * n_items + np.array(items))
 
 
 def pairs_and_negatives(batches: PairBatches, epoch: int = 0) -> dict[tuple[int, int], list[int]]:
     found = {}
     for batch in batches.epoch(epoch):
-        for user, (positive, *negatives) in zip(batch.users.tolist(), batch.candidates.tolist(), strict=True):
+        for user, (positive, *negatives) in zip(
+            batch.users.tolist(), batch.candidates.tolist(), strict=True
+        ):
             assert (user, positive) not in found
             found[user, positive] = negatives
     return found
@@ -41,7 +49,9 @@ def test_an_epoch_has_every_pair_once_and_never_a_positive_as_negative() -> None
     found = pairs_and_negatives(batches)
     pairs = set(zip(train.users.tolist(), train.items.tolist(), strict=True))
     assert found.keys() == pairs
-    assert not any((user, item) in pairs for (user, _), negatives in found.items() for item in negatives)
+    assert not any(
+        (user, item) in pairs for (user, _), negatives in found.items() for item in negatives
+    )
 
 
 def test_the_last_batch_holds_what_is_left() -> None:
@@ -74,7 +84,9 @@ def test_negatives_are_uniform_over_the_items_a_user_does_not_have() -> None:
 
 def test_draws_of_neighbouring_pairs_epochs_and_columns_are_unrelated() -> None:
     batches = PairBatches(of_lists([[0], [1], [2]], n_items=8), n_negatives=6000, seed=5)
-    streams = [negatives for epoch in (0, 1) for negatives in pairs_and_negatives(batches, epoch).values()]
+    streams = [
+        negatives for epoch in (0, 1) for negatives in pairs_and_negatives(batches, epoch).values()
+    ]
     for one, other in [(0, 1), (0, 3), (1, 2), (2, 5)]:
         table = np.zeros((8, 8))
         np.add.at(table, (streams[one], streams[other]), 1)

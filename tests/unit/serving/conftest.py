@@ -28,7 +28,10 @@ def other_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def titles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("titles") / "titles.csv"
-    path.write_text("item,title\n" + "".join(f"{item_id(row)},<b>Thing {row}</b>\n" for row in range(N_ITEMS - 1)))
+    path.write_text(
+        "item,title\n"
+        + "".join(f"{item_id(row)},<b>Thing {row}</b>\n" for row in range(N_ITEMS - 1))
+    )
     return path
 
 
@@ -42,7 +45,9 @@ def client(finished_run: Path) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def patient_port(finished_run: Path) -> Iterator[int]:
     """A server that loses its patience after a third of a second."""
-    with served(Service(finished_run, options=ServiceOptions(client_seconds=0.3, connections=20))) as (port, _):
+    with served(
+        Service(finished_run, options=ServiceOptions(client_seconds=0.3, connections=20))
+    ) as (port, _):
         yield port
 
 

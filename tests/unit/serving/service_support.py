@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 
 from pslrec.config import RunConfig
-from pslrec.data.synthetic import planted_tastes
+from pslrec.data._synthetic import planted_tastes
 from pslrec.experiment import run as train
 from pslrec.serving import Service, create_app, listen, make_server
-from pslrec.serving.server import Server
+from pslrec.serving._server import Server
 
 N_USERS, N_ITEMS = 40, 30
 TOKEN = "a-token-of-some-length"
@@ -24,7 +24,9 @@ def make_run(directory: Path, *, seed: int = 0, prefix: str = "user/") -> Path:
     planted = planted_tastes(N_USERS, N_ITEMS, seed=0).interactions
     log = directory.with_suffix(".csv")
     pairs = zip(planted.users.tolist(), planted.items.tolist(), strict=True)
-    log.write_text("user,item\n" + "".join(f"{prefix}{user},{item_id(item)}\n" for user, item in pairs))
+    log.write_text(
+        "user,item\n" + "".join(f"{prefix}{user},{item_id(item)}\n" for user, item in pairs)
+    )
     settings = {
         "data.source": str(log),
         "backbone.dimension": 8,
@@ -51,14 +53,20 @@ class Client:
 
     async def ask_soon(self, method: str, path: str, **content: Any) -> httpx.Response:
         transport = httpx.ASGITransport(self.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=self._headers) as client:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://service", headers=self._headers
+        ) as client:
             return await client.request(method, path, **content)
 
     def get(self, path: str) -> httpx.Response:
         return self.ask("GET", path)
 
     def post(self, path: str, json: Any = None, **content: Any) -> httpx.Response:
-        return self.ask("POST", path, **content) if json is None else self.ask("POST", path, json=json, **content)
+        return (
+            self.ask("POST", path, **content)
+            if json is None
+            else self.ask("POST", path, json=json, **content)
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import torch
 
 from pslrec.inference import TrainedModel
 from pslrec.serving import Service, ServiceOptions
-from pslrec.serving.served import ServedModel
+from pslrec.serving._served import ServedModel
 
 USER = "user/3"
 
@@ -27,13 +27,17 @@ def test_recommend_gives_what_the_model_gives(client, model):
     assert [entry["user"] for entry in found] == users
     for entry, rows, scores in zip(found, expected.items, expected.scores, strict=True):
         assert [int(item["item"]) for item in entry["items"]] == model.items.ids(rows.tolist())
-        assert [item["score"] for item in entry["items"]] == pytest.approx(scores.tolist(), rel=1e-5)
+        assert [item["score"] for item in entry["items"]] == pytest.approx(
+            scores.tolist(), rel=1e-5
+        )
 
 
 def test_seen_items_are_left_out_unless_they_are_wanted(client, model):
     body = {"users": [USER], "k": 1000, "with_history": True}
     without = client.post("/recommend", body).json()["recommendations"][0]
-    everything = client.post("/recommend", {**body, "exclude_seen": False}).json()["recommendations"][0]
+    everything = client.post("/recommend", {**body, "exclude_seen": False}).json()[
+        "recommendations"
+    ][0]
     history = {entry["item"] for entry in without["history"]}
     assert history
     assert {entry["item"] for entry in without["items"]}.isdisjoint(history)
@@ -47,7 +51,9 @@ def test_recommend_for_history_gives_what_the_model_gives(client, model):
     assert answer.status_code == 200
     rows = torch.from_numpy(model.items.rows([10, 20, 30])).long()
     expected = model.recommend_for([rows], 4)
-    assert [int(entry["item"]) for entry in answer.json()["items"]] == model.items.ids(expected.items[0].tolist())
+    assert [int(entry["item"]) for entry in answer.json()["items"]] == model.items.ids(
+        expected.items[0].tolist()
+    )
     assert [entry["item"] for entry in answer.json()["history"]] == [10, 20, 30]
     assert answer.json()["ignored"] == []
 
@@ -56,18 +62,26 @@ def test_similar_gives_what_the_model_gives(client, model):
     answer = client.get("/similar/10?k=3").json()
     expected = model.similar_items(torch.from_numpy(model.items.rows([10])), 3)
     assert answer["item"] == 10
-    assert [int(entry["item"]) for entry in answer["items"]] == model.items.ids(expected.items[0].tolist())
+    assert [int(entry["item"]) for entry in answer["items"]] == model.items.ids(
+        expected.items[0].tolist()
+    )
 
 
 def test_numbers_that_javascript_would_round_travel_as_text(client):
     large = str(2**60)
     assert client.get(f"/similar/{large}").json()["item"] == large
-    assert client.post("/recommend-for-history", {"history": [2**60]}).json()["history"] == [{"item": large}]
+    assert client.post("/recommend-for-history", {"history": [2**60]}).json()["history"] == [
+        {"item": large}
+    ]
 
 
 def test_whole_numbers_may_be_written_with_a_point(client):
     answer = client.post("/recommend-for-history", content='{"history": [10.0], "k": 2.0}')
-    assert (answer.status_code, len(answer.json()["items"]), answer.json()["history"]) == (200, 2, [{"item": 10}])
+    assert (answer.status_code, len(answer.json()["items"]), answer.json()["history"]) == (
+        200,
+        2,
+        [{"item": 10}],
+    )
 
 
 def test_reasons_are_the_nearest_items_of_the_history(client, model):
@@ -78,7 +92,10 @@ def test_reasons_are_the_nearest_items_of_the_history(client, model):
     history_rows = model.items.rows([int(item) for item in history])
     for entry in answer["items"]:
         cosines = vectors[history_rows] @ vectors[int(model.items.rows([int(entry["item"])])[0])]
-        best = [(history[place], float(cosines[place])) for place in cosines.argsort(descending=True)[:2].tolist()]
+        best = [
+            (history[place], float(cosines[place]))
+            for place in cosines.argsort(descending=True)[:2].tolist()
+        ]
         assert [reason["item"] for reason in entry["because"]] == [item for item, _ in best]
         assert [reason["similarity"] for reason in entry["because"]] == pytest.approx(
             [value for _, value in best], abs=1e-5
@@ -89,7 +106,9 @@ def test_reasons_never_name_the_item_itself(client):
     body = {"history": [10, 20], "k": 30, "explain": 3, "exclude_seen": False}
     answer = client.post("/recommend-for-history", body).json()
     assert {entry["item"] for entry in answer["items"]} >= {10, 20}
-    assert all(entry["item"] != reason["item"] for entry in answer["items"] for reason in entry["because"])
+    assert all(
+        entry["item"] != reason["item"] for entry in answer["items"] for reason in entry["because"]
+    )
 
 
 def test_titles_come_with_items_where_there_are_some(finished_run, titles):
@@ -131,7 +150,11 @@ BAD_BODIES = {
     "unknown number": ('{"users": [7]}', 404, "unknown user `7`"),
     "huge number": ('{"users": [1' + "0" * 100 + "]}", 422, "`users[0]`"),
     "endless number": ('{"users": [1' + "0" * 5000 + "]}", 400, "not valid JSON"),
-    "k is 0": ('{"users": ["user/3"], "k": 0}', 422, "`k` must be a whole number from 1 to 1000, got `0`"),
+    "k is 0": (
+        '{"users": ["user/3"], "k": 0}',
+        422,
+        "`k` must be a whole number from 1 to 1000, got `0`",
+    ),
     "k is huge": ('{"users": ["user/3"], "k": 1000000000}', 422, "`k` must be"),
     "k is text": ('{"users": ["user/3"], "k": "5"}', 422, "`k` must be"),
     "k is no number": ('{"users": ["user/3"], "k": NaN}', 422, "`k` must be"),
@@ -157,7 +180,12 @@ BAD_ADDRESSES = {
     "get a post": ("GET", "/recommend", 405, "takes POST"),
     "unknown item": ("GET", "/similar/zsh", 404, "unknown item `zsh`"),
     "no item": ("GET", "/similar/", 404, "unknown item"),
-    "encoded climb": ("GET", "/similar/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404, "unknown item `../../etc/passwd`"),
+    "encoded climb": (
+        "GET",
+        "/similar/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        404,
+        "unknown item `../../etc/passwd`",
+    ),
     "null byte": ("GET", "/similar/%00", 404, "unknown item"),
     "other digits": ("GET", "/similar/%D9%A1%D9%A0", 404, "unknown item"),
     "k is 0": ("GET", "/similar/10?k=0", 422, "`k` must be"),
@@ -166,7 +194,12 @@ BAD_ADDRESSES = {
     "k is endless": ("GET", "/similar/10?k=" + "9" * 5000, 422, "`k` must be"),
     "k is empty": ("GET", "/similar/10?k=", 422, "`k` must be"),
     "unknown setting": ("GET", "/similar/10?limit=3", 422, "`limit` is no setting"),
-    "many settings": ("GET", "/similar/10?" + "&".join(f"a{n}=1" for n in range(50)), 422, "`a0` is no setting"),
+    "many settings": (
+        "GET",
+        "/similar/10?" + "&".join(f"a{n}=1" for n in range(50)),
+        422,
+        "`a0` is no setting",
+    ),
     "reload without token": ("POST", "/reload", 403, "SIGHUP"),
 }
 
@@ -190,7 +223,9 @@ def test_unknown_items_of_a_history_are_refused_or_reported(client):
     assert "unknown item `zsh`" in refused.json()["error"]
     taken = client.post("/recommend-for-history", {**body, "ignore_unknown": True})
     assert (taken.status_code, taken.json()["ignored"]) == (200, ["zsh"])
-    nothing_left = client.post("/recommend-for-history", {"history": ["zsh"], "ignore_unknown": True})
+    nothing_left = client.post(
+        "/recommend-for-history", {"history": ["zsh"], "ignore_unknown": True}
+    )
     assert nothing_left.status_code == 404
 
 
@@ -199,7 +234,9 @@ def test_history_that_is_too_long_is_refused(client):
     assert (answer.status_code, "at most 2000" in answer.json()["error"]) == (422, True)
 
 
-def test_a_failure_is_a_sentence_for_the_client_and_a_trace_for_the_log(client, monkeypatch, caplog):
+def test_a_failure_is_a_sentence_for_the_client_and_a_trace_for_the_log(
+    client, monkeypatch, caplog
+):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a secret detail")
 

@@ -9,7 +9,7 @@ import pytest
 from service_support import served
 
 from pslrec.serving import Service
-from pslrec.serving.served import ServedModel
+from pslrec.serving._served import ServedModel
 
 BODY = json.dumps({"users": ["user/3"], "k": 2}).encode()
 HEAD = b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(BODY)
@@ -106,7 +106,9 @@ def test_head_that_never_ends_is_refused(dial):
 
 def test_megabytes_are_refused_before_they_are_read(dial):
     connection = dial()
-    connection.sendall(b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n")
+    connection.sendall(
+        b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n"
+    )
     received = connection.recv(65536)
     assert received.startswith(b"HTTP/1.1 413")
     # It does not send them after all, so the connection ends soon.

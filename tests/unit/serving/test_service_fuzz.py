@@ -14,7 +14,14 @@ from schemathesis.specs.openapi.checks import ignored_auth  # noqa: E402
 
 pytestmark = pytest.mark.slow
 EXAMPLES = 100
-ADDRESSES = ("/recommend", "/recommend-for-history", "/similar/{item}", "/health", "/version", "/reload")
+ADDRESSES = (
+    "/recommend",
+    "/recommend-for-history",
+    "/similar/{item}",
+    "/health",
+    "/version",
+    "/reload",
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +44,9 @@ def use_known_ids(case) -> None:
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_every_answer_is_as_described(description, address, mode):
-    operation = next(found.ok() for found in description.get_all_operations() if found.ok().path == address)
+    operation = next(
+        found.ok() for found in description.get_all_operations() if found.ok().path == address
+    )
     if mode == "negative" and address in ("/health", "/version", "/reload"):
         pytest.skip("takes nothing that could be wrong")
 
@@ -50,11 +59,16 @@ def test_every_answer_is_as_described(description, address, mode):
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode)), is_known=booleans())
+    @given(
+        case=operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode)),
+        is_known=booleans(),
+    )
     def ask(case, is_known: bool) -> None:
         if mode == "positive" and is_known:
             use_known_ids(case)
         # Sending the token along hides from that check that requests without one are refused; other tests see to it.
-        case.call_and_validate(headers={"authorization": f"Bearer {TOKEN}"}, timeout=20, excluded_checks=[ignored_auth])
+        case.call_and_validate(
+            headers={"authorization": f"Bearer {TOKEN}"}, timeout=20, excluded_checks=[ignored_auth]
+        )
 
     ask()

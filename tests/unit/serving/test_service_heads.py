@@ -33,13 +33,20 @@ def head_of(length: int) -> bytes:
 
 
 def declared(body: bytes = BODY) -> bytes:
-    return b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    return b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (
+        len(body),
+        body,
+    )
 
 
 def chunked(body: bytes = BODY) -> bytes:
     parts = body[:5], body[5:]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-    return b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+    return (
+        b"POST /recommend HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        + chunks
+        + b"0\r\n\r\n"
+    )
 
 
 def statuses(port: int, pieces: list[bytes], n_wanted: int, *, pause: float = 0.0) -> list[int]:
@@ -68,7 +75,11 @@ def cut(data: bytes, rng: random.Random) -> list[bytes]:
     """The same bytes in a random number of pieces."""
     n_cuts = rng.choice([0, 1, 2, 7, 40])
     places = sorted(rng.randrange(1, len(data)) for _ in range(n_cuts))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True) if start < end]
+    return [
+        data[start:end]
+        for start, end in zip([0, *places], [*places, len(data)], strict=True)
+        if start < end
+    ]
 
 
 def test_two_thousand_requests_in_a_row_are_all_answered(port: int) -> None:

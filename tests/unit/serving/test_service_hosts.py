@@ -51,7 +51,9 @@ FOREIGN = (
 PATHS = ("/", "/docs", "/openapi.json", "/health", "/version", "/similar/10")
 
 
-def answer(port: int, *hosts: str, path: str = "/health", token: str | None = None, at: str = "127.0.0.1") -> bytes:
+def answer(
+    port: int, *hosts: str, path: str = "/health", token: str | None = None, at: str = "127.0.0.1"
+) -> bytes:
     """What one request with these `Host` headers is answered with."""
     lines = [f"GET {path} HTTP/1.1", *(f"host: {host}" for host in hosts), "connection: close"]
     if token is not None:
@@ -92,7 +94,11 @@ def test_the_sentence_says_what_is_allowed_what_came_and_what_to_do(port: int) -
     received = answer(port, "attacker.example:8000", path="/version")
     assert status_of(received) == 421
     error = json.loads(received.partition(b"\r\n\r\n")[2])["error"]
-    for part in ("`Host` must be localhost, 127.0.0.1 or [::1]", "got `attacker.example:8000`", "with a token"):
+    for part in (
+        "`Host` must be localhost, 127.0.0.1 or [::1]",
+        "got `attacker.example:8000`",
+        "with a token",
+    ):
         assert part in error
 
 
@@ -114,7 +120,10 @@ NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,30})", fullmatch=True)
 @settings(deadline=None, max_examples=30)
 @given(
     name=st.one_of(
-        NAMES, NAMES.map("localhost.{}".format), NAMES.map("127.0.0.1.{}".format), NAMES.map("{}.localhost".format)
+        NAMES,
+        NAMES.map("localhost.{}".format),
+        NAMES.map("127.0.0.1.{}".format),
+        NAMES.map("{}.localhost".format),
     )
 )
 def test_whatever_else_a_name_is_it_is_refused(port: int, name: str) -> None:
@@ -128,7 +137,9 @@ def test_whatever_else_a_name_is_it_is_refused(port: int, name: str) -> None:
 
 def test_with_a_token_any_name_is_answered(finished_run) -> None:
     with served(Service(finished_run, options=ServiceOptions(token=TOKEN))) as (port, _):
-        assert status_of(answer(port, "recommendations.example", path="/version", token=TOKEN)) == 200
+        assert (
+            status_of(answer(port, "recommendations.example", path="/version", token=TOKEN)) == 200
+        )
         assert status_of(answer(port, "recommendations.example", path="/version")) == 401
 
 

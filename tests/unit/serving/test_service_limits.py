@@ -7,7 +7,7 @@ from service_support import Client, make_run
 
 from pslrec.errors import ConfigError
 from pslrec.serving import Service, ServiceOptions
-from pslrec.serving.served import ServedModel
+from pslrec.serving._served import ServedModel
 
 TOKEN = "a-token-of-some-length"
 
@@ -42,7 +42,9 @@ def test_token_is_asked_for_everywhere_but_where_nothing_can_be_learnt(secured):
         assert without.get(path).status_code == 200
 
 
-@pytest.mark.parametrize("given", ["", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN])
+@pytest.mark.parametrize(
+    "given", ["", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN]
+)
 def test_wrong_token_is_refused(secured, given):
     assert Client(secured, {"authorization": given}).get("/version").status_code == 401
 
@@ -83,13 +85,19 @@ def test_requests_beyond_the_limit_are_told_to_come_again(limited, monkeypatch):
 
     async def crowd() -> tuple[list[int], int, int]:
         body = {"users": ["user/3"]}
-        waiting = [asyncio.create_task(client.ask_soon("POST", "/recommend", json=body)) for _ in range(2)]
+        waiting = [
+            asyncio.create_task(client.ask_soon("POST", "/recommend", json=body)) for _ in range(2)
+        ]
         await asyncio.sleep(0.05)
         refused = await client.ask_soon("POST", "/recommend", json=body)
         alive = await client.ask_soon("GET", "/health")
         go_on.set()
         assert refused.headers["retry-after"] == "1"
-        return [(await task).status_code for task in waiting], refused.status_code, alive.status_code
+        return (
+            [(await task).status_code for task in waiting],
+            refused.status_code,
+            alive.status_code,
+        )
 
     assert asyncio.run(crowd()) == ([200, 200], 503, 200)
 
@@ -141,7 +149,9 @@ def test_reload_under_load_drops_no_request_and_mixes_no_models(finished_run, ot
         model = ServedModel.load(run)
         expected[model.fingerprint] = [
             [model.items.names[item] for item in lists[0][0].items]
-            for lists in (model.lists_for_users([_job(user)], exclude_seen=True) for user in range(5))
+            for lists in (
+                model.lists_for_users([_job(user)], exclude_seen=True) for user in range(5)
+            )
         ]
 
     users = service.model.users.names[:5]
@@ -152,7 +162,9 @@ def test_reload_under_load_drops_no_request_and_mixes_no_models(finished_run, ot
             answer = await client.ask_soon("POST", "/recommend", json={"users": users, "k": 5})
             assert answer.status_code == 200
             found = answer.json()
-            lists = [[item["item"] for item in entry["items"]] for entry in found["recommendations"]]
+            lists = [
+                [item["item"] for item in entry["items"]] for entry in found["recommendations"]
+            ]
             assert lists == expected[found["model"]]
             seen.append(found["model"])
 
@@ -187,11 +199,14 @@ def test_ids_of_users_may_be_numbers(tmp_path):
     service = Service(make_run(tmp_path / "numbers", prefix="1000"))
     client = Client(service)
     for user in (10003, "10003"):
-        assert client.post("/recommend", {"users": [user]}).json()["recommendations"][0]["user"] == 10003
+        assert (
+            client.post("/recommend", {"users": [user]}).json()["recommendations"][0]["user"]
+            == 10003
+        )
     service.close()
 
 
 def _job(user: int):
-    from pslrec.serving.served import ListJob
+    from pslrec.serving._served import ListJob
 
     return ListJob([user], 5)

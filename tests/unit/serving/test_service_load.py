@@ -23,7 +23,9 @@ def test_service_bears_many_connections_and_reloads_without_a_failure(
     result = serving.run(0.5, memory_minutes=0.001, report=told.append)
     assert result["data"] == "made up, of the same size"
     assert [row["connections"] for row in result["rows"]] == [1, 16, 64]
-    assert all(row["requests/s"] > 0 and 0 < row["p50 ms"] <= row["p99 ms"] for row in result["rows"])
+    assert all(
+        row["requests/s"] > 0 and 0 < row["p50 ms"] <= row["p99 ms"] for row in result["rows"]
+    )
     assert len(result["memory_mib"]) == 1
     assert "memory: " in told[-1]
     record = {"result": result, "machine": {"cores": 2, "processor": "any"}, "measured": "today"}

@@ -17,10 +17,21 @@ pytestmark = [
 ]
 TOKEN = "a-token"
 CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
 )
 DRIVER = shutil.which("chromedriver")
-OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900")
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--window-size=1200,900",
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +81,11 @@ def open_page(browser, wait_for, address: str) -> None:
 
 
 def complaints(browser) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    return [
+        entry["message"]
+        for entry in browser.get_log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ]
 
 
 def test_user_is_typed_and_answered_with_titles_scores_and_reasons(browser, wait_for, address):
@@ -143,7 +158,9 @@ def test_page_fits_a_phone_and_follows_the_dark(browser, wait_for, address):
         for scheme in ("light", "dark"):
             media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-            grounds.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+            grounds.append(
+                browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+            )
         assert grounds[0] != grounds[1]
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

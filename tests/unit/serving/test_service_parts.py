@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pslrec.data import Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
 from pslrec.serving import ServiceOptions
-from pslrec.serving.batching import Batcher
-from pslrec.serving.description import describe
-from pslrec.serving.identifiers import Identifiers, shortened
-from pslrec.serving.pages import page
-from pslrec.serving.titles import read_titles
+from pslrec.serving._batching import Batcher
+from pslrec.serving._description import describe
+from pslrec.serving._identifiers import Identifiers, shortened
+from pslrec.serving._pages import page
+from pslrec.serving._titles import read_titles
 
 
 def test_batcher_runs_together_what_comes_while_it_is_busy():
@@ -31,7 +31,10 @@ def test_batcher_runs_together_what_comes_while_it_is_busy():
         batcher = Batcher(work, largest_batch=3)
         first = asyncio.create_task(batcher.answer("a", 0))
         await asyncio.sleep(0.02)
-        rest = [asyncio.create_task(batcher.answer(kind, job)) for kind, job in zip("aabaa", range(1, 6), strict=True)]
+        rest = [
+            asyncio.create_task(batcher.answer(kind, job))
+            for kind, job in zip("aabaa", range(1, 6), strict=True)
+        ]
         await asyncio.sleep(0.02)
         go_on.set()
         answers = await asyncio.gather(first, *rest)
@@ -145,7 +148,9 @@ def test_titles_are_read_from_tables_of_many_kinds(tmp_path: Path, name: str):
 
 
 def test_titles_are_read_from_parquet(tmp_path: Path):
-    pl.DataFrame({"movieId": [1, 3], "title": [" One\n two", None]}).write_parquet(tmp_path / "titles.parquet")
+    pl.DataFrame({"movieId": [1, 3], "title": [" One\n two", None]}).write_parquet(
+        tmp_path / "titles.parquet"
+    )
     assert read_titles(tmp_path / "titles.parquet", ITEMS) == ["One two", None, None]
 
 
@@ -197,13 +202,17 @@ TABLES_OF_MARKS = {
 @pytest.mark.parametrize("name", TABLES_OF_MARKS)
 def test_a_table_of_ratings_has_no_titles(tmp_path: Path, name: str):
     (tmp_path / name).write_text(TABLES_OF_MARKS[name])
-    with pytest.raises(DataError, match=r"must hold a column of titles .* name the right one `title`"):
+    with pytest.raises(
+        DataError, match=r"must hold a column of titles .* name the right one `title`"
+    ):
         read_titles(tmp_path / name, ITEMS)
 
 
 def test_numbers_of_a_binary_table_are_not_taken_for_titles(tmp_path: Path):
     path = tmp_path / "titles.parquet"
-    frame = pl.DataFrame({"id": [1, 2, 3], "grade": [5.0, 4.0, 3.0], "text": ["One", "Two", "Three"]})
+    frame = pl.DataFrame(
+        {"id": [1, 2, 3], "grade": [5.0, 4.0, 3.0], "text": ["One", "Two", "Three"]}
+    )
     frame.with_columns(pl.col("text").cast(pl.Categorical)).write_parquet(path)
     assert read_titles(path, ITEMS) == ["One", "Two", "Three"]
     frame.drop("text").write_parquet(path)
@@ -226,9 +235,16 @@ MARKS = st.one_of(
 
 @given(data=st.data(), has_header=st.booleans(), n_marks=st.integers(0, 4), has_text=st.booleans())
 def test_no_mix_of_marks_is_ever_taken_for_titles(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, has_header: bool, n_marks: int, has_text: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    has_header: bool,
+    n_marks: int,
+    has_text: bool,
 ):
-    columns = {f"c{number}": data.draw(st.lists(MARKS, min_size=3, max_size=3)) for number in range(n_marks)}
+    columns = {
+        f"c{number}": data.draw(st.lists(MARKS, min_size=3, max_size=3))
+        for number in range(n_marks)
+    }
     if has_text:
         columns["text"] = ["One", "Two", "Three"]
     order = data.draw(st.permutations(sorted(columns)))
@@ -257,7 +273,11 @@ def test_description_names_every_address_and_resolves_every_reference():
     assert references <= set(document["components"]["schemas"])
     for address, methods in document["paths"].items():
         for operation in methods.values():
-            assert ("401" in operation["responses"]) == ("security" in operation) == (address != "/health")
+            assert (
+                ("401" in operation["responses"])
+                == ("security" in operation)
+                == (address != "/health")
+            )
 
 
 def test_description_without_a_token_has_no_reload():
@@ -278,4 +298,6 @@ def test_pages_fetch_nothing_from_elsewhere(name: str):
 
 def test_pages_write_no_html_from_data():
     for name in ("page.html", "docs.html"):
-        assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page(name)[0])
+        assert not re.search(
+            rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page(name)[0]
+        )

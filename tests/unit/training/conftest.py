@@ -7,11 +7,11 @@ import torch
 
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.losses import LOSSES, Loss, Setup
 from pslrec.sampling import PairBatches, item_rows
 from pslrec.training import Checkpoint, Progress, Trainer, TrainingOptions
-from pslrec.training.events import Event
+from pslrec.training._events import Event
 
 
 @dataclass
@@ -61,9 +61,13 @@ BuildRun = Callable[..., Run]
 
 @pytest.fixture
 def build_parts(tiny_log: Interactions) -> BuildParts:
-    def build(loss_name: str, backbone_name: str = "mf", **loss_options: Any) -> tuple[Backbone, Loss]:
+    def build(
+        loss_name: str, backbone_name: str = "mf", **loss_options: Any
+    ) -> tuple[Backbone, Loss]:
         loss = LOSSES[loss_name](**loss_options)
-        backbone = BACKBONES[backbone_name](tiny_log, dimension=8, initialization=loss.initialization, seed=7)
+        backbone = BACKBONES[backbone_name](
+            tiny_log, dimension=8, initialization=loss.initialization, seed=7
+        )
         rows = item_rows(tiny_log)
         loss.build(
             Setup(
@@ -99,7 +103,9 @@ def build_run(tiny_log: Interactions, build_parts: BuildParts) -> BuildRun:
             backbone,
             loss,
             PairBatches(tiny_log, n_negatives=n_negatives, batch_pairs=40, seed=5),
-            options=TrainingOptions(**{"epochs": 3, "checkpoint_seconds": 1e6, "seed": 5, **options}),
+            options=TrainingOptions(
+                **{"epochs": 3, "checkpoint_seconds": 1e6, "seed": 5, **options}
+            ),
             store=store,
             validate=validate,
             listeners=(events.append, *([listener] if listener else [])),

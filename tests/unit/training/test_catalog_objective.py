@@ -5,19 +5,25 @@ import pytest
 import torch
 
 from pslrec.backbones import BACKBONES
-from pslrec.data.synthetic import planted_tastes
+from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES, BPRLoss, Loss, Setup
 from pslrec.sampling import PairBatches, UserBlocks, item_rows
-from pslrec.training.catalog_objective import CatalogObjective
-from pslrec.training.objective import SampledObjective, scored_tables
+from pslrec.training import SampledObjective, scored_tables
+from pslrec.training._catalog_objective import CatalogObjective
 
 COMPILED = [
-    *[(name, {}) for name in ("sl", "bsl", "psl-tanh", "psl-atan", "psl-relu", "psl-softplus", "bpr")],
+    *[
+        (name, {})
+        for name in ("sl", "bsl", "psl-tanh", "psl-atan", "psl-relu", "psl-softplus", "bpr")
+    ],
     *[(f"psl-{surrogate}", {"form": "inside"}) for surrogate in ("tanh", "relu", "softplus")],
     ("psl-atan", {"form": "inside", "temperature": 1.0}),
     ("psl", {"surrogate": "exp", "form": "inside"}),
-    *[("adv-infonce", options) for options in ({}, {"temperature": 0.005}, {"variant": "original"})],
+    *[
+        ("adv-infonce", options)
+        for options in ({}, {"temperature": 0.005}, {"variant": "original"})
+    ],
 ]
 BOTH_WAYS = [
     *[(loss, options, "mf") for loss, options in COMPILED],
@@ -33,7 +39,15 @@ def train():
 def built(name, train, **options):
     loss, rows = LOSSES[name](**options), item_rows(train)
     random = torch.Generator().manual_seed(0)
-    loss.build(Setup(train.n_users, train.n_items, dimension=8, generator=random, history=(rows.offsets, rows.items)))
+    loss.build(
+        Setup(
+            train.n_users,
+            train.n_items,
+            dimension=8,
+            generator=random,
+            history=(rows.offsets, rows.items),
+        )
+    )
     return loss
 
 
@@ -62,30 +76,38 @@ def test_compiled_and_plain_path_agree(train, name, options, backbone, n_shared,
     model = backbone_for(loss, train, backbone)
     block = next(UserBlocks(train, batch_pairs=300, n_shared=n_shared).epoch(0))
     compiled = value_and_gradients(model, loss, block)
-    monkeypatch.setattr("pslrec.kernels.sampled.IS_COMPILED", False)
-    monkeypatch.setattr("pslrec.kernels.catalog.native", None)
+    monkeypatch.setattr("pslrec.kernels._sampled.IS_COMPILED", False)
+    monkeypatch.setattr("pslrec.kernels._catalog.native", None)
     assert_same(compiled, value_and_gradients(model, loss, block))
 
 
 @pytest.mark.parametrize("keep_positives", [False, True])
 @pytest.mark.parametrize("phase", ["model", "adversary"])
-def test_adversary_and_model_get_the_gradient_of_the_plain_path(train, phase, keep_positives, monkeypatch):
+def test_adversary_and_model_get_the_gradient_of_the_plain_path(
+    train, phase, keep_positives, monkeypatch
+):
     loss = built("adv-infonce", train)
     loss.start_epoch(0, phase)
     model = backbone_for(loss, train)
     false = train.select(np.arange(0, len(train), 9))
-    kept = train if keep_positives else train.select(np.setdiff1d(np.arange(len(train)), np.arange(0, len(train), 9)))
+    kept = (
+        train
+        if keep_positives
+        else train.select(np.setdiff1d(np.arange(len(train)), np.arange(0, len(train), 9)))
+    )
     block = next(UserBlocks(kept, batch_pairs=300, false_negatives=false, noise=0.2).epoch(0))
 
     def gradients():
         loss.zero_grad()
         found = value_and_gradients(model, loss, block)
-        tables = [loss.adversary.users.grad, loss.adversary.items.grad] if phase == "adversary" else []
+        tables = (
+            [loss.adversary.users.grad, loss.adversary.items.grad] if phase == "adversary" else []
+        )
         return *found, *tables
 
     compiled = gradients()
     assert len(compiled) == (5 if phase == "adversary" else 3)
-    monkeypatch.setattr("pslrec.kernels.sampled.IS_COMPILED", False)
+    monkeypatch.setattr("pslrec.kernels._sampled.IS_COMPILED", False)
     for ours, plain in zip(compiled[1:], gradients()[1:], strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-5 * float(plain.abs().max()))
 
@@ -134,7 +156,10 @@ def test_blocks_of_any_size_give_the_same_loss(train, name):
     for batch_pairs in (40, 300, 10_000):
         with torch.no_grad():
             blocks = list(UserBlocks(train, batch_pairs=batch_pairs).epoch(0))
-            means.append(sum(float(objective(model(), block)) * block.n_pairs for block in blocks) / len(train))
+            means.append(
+                sum(float(objective(model(), block)) * block.n_pairs for block in blocks)
+                / len(train)
+            )
     assert means == pytest.approx([means[0]] * 3, rel=1e-5)
 
 
@@ -147,7 +172,13 @@ def test_shared_items_estimate_the_whole_catalogue(train, name):
     def mean(n_shared, epochs):
         blocks = UserBlocks(train, batch_pairs=len(train), n_shared=n_shared)
         with torch.no_grad():
-            return np.mean([float(objective(model(), block)) for epoch in epochs for block in blocks.epoch(epoch)])
+            return np.mean(
+                [
+                    float(objective(model(), block))
+                    for epoch in epochs
+                    for block in blocks.epoch(epoch)
+                ]
+            )
 
     whole = mean(None, range(1))
     assert mean(train.n_items - 1, range(2)) == pytest.approx(whole, rel=0.05, abs=0.05)

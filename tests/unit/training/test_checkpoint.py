@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pslrec.losses import LOSSES
-from pslrec.training.events import EpochFinished
+from pslrec.training._events import EpochFinished
 
 SETTINGS = {"epochs": 4, "checkpoint_seconds": 0, "learning_rate": 0.05, "weight_decay": 1e-4}
 OPTIONS = {
@@ -21,7 +21,9 @@ def log_of(run) -> list[EpochFinished]:
 
 @pytest.mark.parametrize("backbone_name", ["mf", "xsimgcl"])
 @pytest.mark.parametrize("name", LOSSES.names())
-def test_resuming_in_the_middle_of_an_epoch_is_bit_exact(build_run, name: str, backbone_name: str) -> None:
+def test_resuming_in_the_middle_of_an_epoch_is_bit_exact(
+    build_run, name: str, backbone_name: str
+) -> None:
     settings = {**SETTINGS, "loss_options": OPTIONS.get(name, {})}
     whole = build_run(name, backbone_name, validate=lambda: 0.0, validate_every=2, **settings)
     whole.trainer.fit()
@@ -33,16 +35,25 @@ def test_resuming_in_the_middle_of_an_epoch_is_bit_exact(build_run, name: str, b
         resumed.store.start = whole.store.checkpoints[place]
         first = resumed.store.start.progress.epoch
         resumed.trainer.fit()
-        expected, found = whole.store.checkpoints[-1], (resumed.store.checkpoints or [resumed.store.start])[-1]
+        expected, found = (
+            whole.store.checkpoints[-1],
+            (resumed.store.checkpoints or [resumed.store.start])[-1],
+        )
         assert found.tensors.keys() == expected.tensors.keys()
         for key, tensor in expected.tensors.items():
             assert torch.equal(found.tensors[key], tensor), key
         assert log_of(resumed) == log_of(whole)[first:]
-        assert replace(found.progress, total_seconds=0.0) == replace(expected.progress, total_seconds=0.0)
+        assert replace(found.progress, total_seconds=0.0) == replace(
+            expected.progress, total_seconds=0.0
+        )
 
 
 def test_the_original_adversary_is_resumed_in_either_pass(build_run) -> None:
-    settings = {**SETTINGS, "epochs": 3, "loss_options": {"variant": "original", "adversarial_learning_rate": 0.01}}
+    settings = {
+        **SETTINGS,
+        "epochs": 3,
+        "loss_options": {"variant": "original", "adversarial_learning_rate": 0.01},
+    }
     whole = build_run("adv-infonce", **settings)
     whole.trainer.fit()
     passes = {checkpoint.progress.phase for checkpoint in whole.store.checkpoints}
@@ -65,9 +76,11 @@ def test_a_checkpoint_has_tables_moments_and_the_state_of_the_loss(build_run) ->
     assert sum(name.startswith("optimizer/") for name in names) == 9 * 3
 
 
-def test_checkpoints_are_as_far_apart_as_asked_for(build_run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_as_far_apart_as_asked_for(
+    build_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
-    monkeypatch.setattr("pslrec.training.trainer.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pslrec.training._trainer.time.monotonic", lambda: now[0])
 
     def tick(_: object) -> None:
         now[0] += 1.0

@@ -3,8 +3,8 @@
 import pytest
 
 from pslrec.sampling import PairBatches
-from pslrec.training.estimate import Pace, described_memory, memory_estimate
-from pslrec.training.events import EstimateMade
+from pslrec.training._estimate import Pace, described_memory, memory_estimate
+from pslrec.training._events import EstimateMade
 
 
 def test_tables_gradients_and_moments_are_counted_exactly(build_parts, tiny_log) -> None:
@@ -41,7 +41,7 @@ def test_pace_leaves_out_the_first_step_and_is_told_once(monkeypatch: pytest.Mon
     clock = iter(
         [100.0, 100.4, 100.8, 101.2, 101.6, 102.0]
     )  # the first step, of which only the end is seen, then 0.4 s each
-    monkeypatch.setattr("pslrec.training.estimate.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("pslrec.training._estimate.time.perf_counter", lambda: next(clock))
     pace = Pace(least_steps=2, least_seconds=1.0)
     told = [pace.step() for _ in range(6)]
     assert told[:3] == [None, None, None]
@@ -51,20 +51,24 @@ def test_pace_leaves_out_the_first_step_and_is_told_once(monkeypatch: pytest.Mon
 
 def test_pace_is_told_at_the_last_step_whatever_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.1, 0.2])
-    monkeypatch.setattr("pslrec.training.estimate.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("pslrec.training._estimate.time.perf_counter", lambda: next(clock))
     pace = Pace(least_seconds=100.0)
     assert [pace.step(), pace.step()] == [None, None]
     assert pace.step(is_last=True) == pytest.approx(0.1)
 
 
-def test_the_trainer_estimates_the_steps_that_are_left(build_run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trainer_estimates_the_steps_that_are_left(
+    build_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seconds = [0.0]
 
     def tick() -> float:
         seconds[0] += 2.0
         return seconds[0]
 
-    monkeypatch.setattr("pslrec.training.estimate.time", type("Clock", (), {"perf_counter": staticmethod(tick)}))
+    monkeypatch.setattr(
+        "pslrec.training._estimate.time", type("Clock", (), {"perf_counter": staticmethod(tick)})
+    )
     run = build_run("adv-infonce", epochs=10, loss_options={"variant": "original"})
     run.trainer.fit()
     (estimate,) = [event for event in run.events if isinstance(event, EstimateMade)]

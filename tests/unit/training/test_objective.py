@@ -6,10 +6,10 @@ from torch.nn import functional
 
 from pslrec.backbones import BACKBONES, Representations
 from pslrec.data import Interactions
-from pslrec.kernels import log_sum
+from pslrec.kernels import _log_sum as log_sum
 from pslrec.losses import LOSSES
 from pslrec.sampling import PairBatch, PairBatches
-from pslrec.training.objective import SampledObjective, scored_tables
+from pslrec.training import SampledObjective, scored_tables
 
 CASES = [(name, {}) for name in LOSSES.names()] + [
     ("psl", {"surrogate": "exp", "temperature": 0.025}),
@@ -31,11 +31,16 @@ def batch(tiny_log: Interactions) -> PairBatch:
 
 def leaves(representations: Representations, dtype: torch.dtype) -> Representations:
     return Representations(
-        *(None if table is None else table.detach().to(dtype).requires_grad_() for table in representations)
+        *(
+            None if table is None else table.detach().to(dtype).requires_grad_()
+            for table in representations
+        )
     )
 
 
-def value_and_gradients(objective: SampledObjective, tables: Representations, batch: PairBatch) -> list[torch.Tensor]:
+def value_and_gradients(
+    objective: SampledObjective, tables: Representations, batch: PairBatch
+) -> list[torch.Tensor]:
     value = objective(tables, batch)
     wanted = [table for table in tables if table is not None]
     gradients = torch.autograd.grad(value, wanted, allow_unused=True)
@@ -68,17 +73,26 @@ def test_it_is_the_loss_of_scores_computed_the_long_way(build_parts, batch, name
         scores = users @ items.T
     rows = batch.users.unsqueeze(1)
     extras = loss.extra_inputs(batch.users, batch.positives, batch.negatives.long())
-    expected = loss(scores[batch.users, batch.positives], scores[rows, batch.negatives.long()], **extras)
+    expected = loss(
+        scores[batch.users, batch.positives], scores[rows, batch.negatives.long()], **extras
+    )
     torch.testing.assert_close(
-        SampledObjective(backbone, loss)(backbone(), batch).double(), expected.double(), rtol=1e-4, atol=1e-5
+        SampledObjective(backbone, loss)(backbone(), batch).double(),
+        expected.double(),
+        rtol=1e-4,
+        atol=1e-5,
     )
 
 
-def test_the_fused_operation_is_used_where_there_is_one(build_parts, batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_operation_is_used_where_there_is_one(
+    build_parts, batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
     monkeypatch.setattr(
-        "pslrec.training.objective.sampled_log_sum",
-        lambda *tables, **options: calls.append(options["surrogate"]) or log_sum.sampled_log_sum(*tables, **options),
+        "pslrec.training._objective.sampled_log_sum",
+        lambda *tables, **options: (
+            calls.append(options["surrogate"]) or log_sum.sampled_log_sum(*tables, **options)
+        ),
     )
     fused = set()
     for name in LOSSES.names():
@@ -112,7 +126,9 @@ def test_scores_are_those_of_the_current_model_without_a_graph(build_parts, batc
 
 
 def test_half_cosines_lie_between_minus_and_plus_one_half() -> None:
-    tables = Representations(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[6.0, 8.0], [-3.0, -4.0]]))
+    tables = Representations(
+        torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[6.0, 8.0], [-3.0, -4.0]])
+    )
     users, items, scale = scored_tables(tables, "half-cosine")
     torch.testing.assert_close(scale * users @ items.T, torch.tensor([[0.5, -0.5], [0.0, 0.0]]))
     users, items, scale = scored_tables(tables, "inner-product")

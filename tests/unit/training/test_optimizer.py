@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from pslrec.sampling import PairBatches
-from pslrec.training.optimizer import build_optimizers
+from pslrec.training._optimizer import build_optimizers
 
 
 def adam_by_hand(table, gradient, moments, step, *, learning_rate, weight_decay):
@@ -17,7 +17,9 @@ def adam_by_hand(table, gradient, moments, step, *, learning_rate, weight_decay)
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
-def test_training_is_dense_adam_with_coupled_weight_decay(build_run, tiny_log, weight_decay: float) -> None:
+def test_training_is_dense_adam_with_coupled_weight_decay(
+    build_run, tiny_log, weight_decay: float
+) -> None:
     run = build_run("bpr", epochs=2, n_negatives=1, learning_rate=0.05, weight_decay=weight_decay)
     tables = [run.backbone.user_table.detach().double(), run.backbone.item_table.detach().double()]
     moments = [(torch.zeros_like(table), torch.zeros_like(table)) for table in tables]
@@ -27,7 +29,9 @@ def test_training_is_dense_adam_with_coupled_weight_decay(build_run, tiny_log, w
         for batch in batches.epoch(epoch):
             step += 1
             users, items = (table.clone().requires_grad_() for table in tables)
-            difference = ((items[batch.negatives[:, 0].long()] - items[batch.positives]) * users[batch.users]).sum(1)
+            difference = (
+                (items[batch.negatives[:, 0].long()] - items[batch.positives]) * users[batch.users]
+            ).sum(1)
             gradients = torch.autograd.grad(functional.softplus(difference).mean(), (users, items))
             for place in (0, 1):
                 tables[place], moments[place] = adam_by_hand(

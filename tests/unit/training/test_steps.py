@@ -6,12 +6,12 @@ import torch
 
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions
-from pslrec.kernels.native import IS_COMPILED
+from pslrec.kernels._native import IS_COMPILED
 from pslrec.losses import Loss
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training import Trainer, TrainingOptions
-from pslrec.training.catalog_objective import CatalogObjective
-from pslrec.training.steps import DenseStep, LookupStep, ModelStep, build_step
+from pslrec.training._catalog_objective import CatalogObjective
+from pslrec.training._steps import DenseStep, LookupStep, ModelStep, build_step
 
 BuildParts = Callable[..., tuple[Backbone, Loss]]
 
@@ -32,9 +32,15 @@ def train(step: ModelStep, blocks: UserBlocks, epochs: int) -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize(("name", "options", "weight_decay"), SETTINGS, ids=[name for name, _, _ in SETTINGS])
+@pytest.mark.parametrize(
+    ("name", "options", "weight_decay"), SETTINGS, ids=[name for name, _, _ in SETTINGS]
+)
 def test_lookup_step_moves_tables_as_dense_step_does(
-    name: str, options: dict[str, Any], weight_decay: float, build_parts: BuildParts, tiny_log: Interactions
+    name: str,
+    options: dict[str, Any],
+    weight_decay: float,
+    build_parts: BuildParts,
+    tiny_log: Interactions,
 ) -> None:
     training = TrainingOptions(learning_rate=0.05, weight_decay=weight_decay)
     blocks, tables = UserBlocks(tiny_log, batch_pairs=20, seed=3), []
@@ -48,8 +54,14 @@ def test_lookup_step_moves_tables_as_dense_step_does(
 
 
 @needs_kernels
-def test_lookup_step_is_chosen_for_tables_and_blocks_only(build_parts: BuildParts, tiny_log: Interactions) -> None:
-    options, blocks, pairs = TrainingOptions(), UserBlocks(tiny_log), PairBatches(tiny_log, n_negatives=3)
+def test_lookup_step_is_chosen_for_tables_and_blocks_only(
+    build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    options, blocks, pairs = (
+        TrainingOptions(),
+        UserBlocks(tiny_log),
+        PairBatches(tiny_log, n_negatives=3),
+    )
     assert isinstance(build_step(*build_parts("sl"), blocks, options), LookupStep)
     assert isinstance(build_step(*build_parts("sl"), pairs, options), DenseStep)
     assert isinstance(build_step(*build_parts("sl", "lightgcn"), blocks, options), DenseStep)
@@ -58,12 +70,24 @@ def test_lookup_step_is_chosen_for_tables_and_blocks_only(build_parts: BuildPart
 @pytest.mark.parametrize("name", ["psl-relu", "adv-infonce", "llpauc"])
 @pytest.mark.parametrize("at", [0, 3, 7])
 def test_exact_training_resumes_bit_for_bit(
-    name: str, at: int, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Callable[..., Any]
+    name: str,
+    at: int,
+    build_parts: BuildParts,
+    tiny_log: Interactions,
+    keeping_store: Callable[..., Any],
 ) -> None:
     def fit(store: Any) -> Backbone:
         backbone, loss = build_parts(name)
-        options = TrainingOptions(epochs=6, schedule="cosine", checkpoint_seconds=0.0, learning_rate=0.05)
-        Trainer(backbone, loss, UserBlocks(tiny_log, batch_pairs=30, seed=1), options=options, store=store).fit()
+        options = TrainingOptions(
+            epochs=6, schedule="cosine", checkpoint_seconds=0.0, learning_rate=0.05
+        )
+        Trainer(
+            backbone,
+            loss,
+            UserBlocks(tiny_log, batch_pairs=30, seed=1),
+            options=options,
+            store=store,
+        ).fit()
         return backbone
 
     whole = keeping_store()
@@ -74,12 +98,16 @@ def test_exact_training_resumes_bit_for_bit(
 
 
 @pytest.mark.parametrize("mode", ["catalog", "sampled"])
-def test_schedule_scales_the_learning_rate(mode: str, build_parts: BuildParts, tiny_log: Interactions) -> None:
+def test_schedule_scales_the_learning_rate(
+    mode: str, build_parts: BuildParts, tiny_log: Interactions
+) -> None:
     moved = []
     for factor in (1.0, 0.1):
         backbone, loss = build_parts("sl")
         before = backbone.item_table.detach().clone()
-        batches = UserBlocks(tiny_log) if mode == "catalog" else PairBatches(tiny_log, n_negatives=4)
+        batches = (
+            UserBlocks(tiny_log) if mode == "catalog" else PairBatches(tiny_log, n_negatives=4)
+        )
         step = build_step(backbone, loss, batches, TrainingOptions(learning_rate=0.01))
         step.scale_rate(factor)
         step.move(step.loss_of(next(batches.epoch(0)), "model", torch.Generator), "model")

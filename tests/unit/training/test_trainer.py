@@ -17,9 +17,15 @@ from hypothesis import strategies as st
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.training import Progress, TrainingDivergedError, TrainingInterrupted, TrainingOptions
-from pslrec.training import trainer as trainer_module
-from pslrec.training.events import BatchFinished, CheckpointSaved, EpochFinished, EstimateMade, TrainingStarted
-from pslrec.training.options import SCHEDULES
+from pslrec.training import _trainer as trainer_module
+from pslrec.training._events import (
+    BatchFinished,
+    CheckpointSaved,
+    EpochFinished,
+    EstimateMade,
+    TrainingStarted,
+)
+from pslrec.training._options import SCHEDULES
 
 
 def state_by_epoch(run, *names: str) -> list[dict[str, torch.Tensor]]:
@@ -34,13 +40,17 @@ def state_by_epoch(run, *names: str) -> list[dict[str, torch.Tensor]]:
         }
 
     states = [copy()]
-    run.trainer._listeners = (lambda event: states.append(copy()) if isinstance(event, EpochFinished) else None,)
+    run.trainer._listeners = (
+        lambda event: states.append(copy()) if isinstance(event, EpochFinished) else None,
+    )
     run.trainer.fit()
     return states
 
 
 def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], prefix: str) -> bool:
-    return any(not torch.equal(before[name], after[name]) for name in before if name.startswith(prefix))
+    return any(
+        not torch.equal(before[name], after[name]) for name in before if name.startswith(prefix)
+    )
 
 
 @pytest.mark.parametrize("backbone_name", ["mf", "lightgcn", "xsimgcl"])
@@ -65,9 +75,13 @@ def test_the_adversary_alternates_with_the_model(build_run) -> None:
 
 
 def test_the_original_adversary_passes_before_the_model(build_run) -> None:
-    run = build_run("adv-infonce", epochs=4, loss_options={"variant": "original", "adversarial_interval": 5})
+    run = build_run(
+        "adv-infonce", epochs=4, loss_options={"variant": "original", "adversarial_interval": 5}
+    )
     run.trainer.fit()
-    batches = [(event.epoch, event.batch) for event in run.events if isinstance(event, BatchFinished)]
+    batches = [
+        (event.epoch, event.batch) for event in run.events if isinstance(event, BatchFinished)
+    ]
     n_batches = len(run.trainer.batches)
     # Epoch 2, counted from 0, has two passes: 2 + 3 is divisible by 5.
     assert [epoch for epoch, _ in batches].count(2) == 2 * n_batches
@@ -150,7 +164,13 @@ def test_the_best_epoch_is_kept_and_ties_go_to_the_later_one(build_run) -> None:
     assert progress.best_epoch == run.store.best_epoch == 4
     assert progress.best_value == 0.3
     assert torch.equal(run.store.best["user_table"], tables[4]["backbone.user_table"])
-    assert [event.is_best for event in run.events if isinstance(event, EpochFinished)] == [1, 1, 0, 1, 0]
+    assert [event.is_best for event in run.events if isinstance(event, EpochFinished)] == [
+        1,
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 def test_without_validation_the_last_epoch_is_the_best(build_run) -> None:
@@ -167,7 +187,9 @@ def test_a_validation_that_is_not_a_number_still_leaves_a_model(build_run) -> No
 
 def test_early_stopping_waits_for_as_many_looks_as_patience_says(build_run) -> None:
     validation = Validation([0.1, 0.4, 0.3, 0.3, 0.3, 0.9])
-    run = build_run(epochs=6, validate_every=1, patience=3, validate=validation, listener=validation.listen)
+    run = build_run(
+        epochs=6, validate_every=1, patience=3, validate=validation, listener=validation.listen
+    )
     progress = run.trainer.fit()
     assert validation.asked == [1, 2, 3, 4, 5]
     assert (progress.epoch, progress.best_epoch) == (5, 2)
@@ -177,7 +199,12 @@ def test_early_stopping_waits_for_as_many_looks_as_patience_says(build_run) -> N
 @pytest.mark.parametrize("validate_every", [1, 2, 3])
 def test_patience_is_the_same_after_resuming_from_any_step(build_run, validate_every: int) -> None:
     values = [0.1, 0.5, 0.2, 0.4, 0.6, 0.36, 0.35, 0.34, 0.33, 0.32, 0.31, 0.3, 0.3, 0.9]
-    settings = {"epochs": 14, "validate_every": validate_every, "patience": 2, "checkpoint_seconds": 0}
+    settings = {
+        "epochs": 14,
+        "validate_every": validate_every,
+        "patience": 2,
+        "checkpoint_seconds": 0,
+    }
     validation = Validation(values)
     whole = build_run(validate=validation, listener=validation.listen, **settings)
     expected = whole.trainer.fit()
@@ -193,16 +220,27 @@ def test_patience_is_the_same_after_resuming_from_any_step(build_run, validate_e
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_loss_that_diverges_stops_with_everything_one_needs_to_know(build_run) -> None:
-    run = build_run("bpr", learning_rate=1e30, weight_decay=1e-4, n_negatives=1, checkpoint_seconds=0)
+    run = build_run(
+        "bpr", learning_rate=1e30, weight_decay=1e-4, n_negatives=1, checkpoint_seconds=0
+    )
     with pytest.raises(TrainingDivergedError) as caught:
         run.trainer.fit()
     message = str(caught.value)
     assert message.startswith("the loss became ")
-    for part in ("epoch 1", "batch ", "`mf`", "`bpr` (surrogate='softplus')", "learning rate 1e+30", "decay 0.0001"):
+    for part in (
+        "epoch 1",
+        "batch ",
+        "`mf`",
+        "`bpr` (surrogate='softplus')",
+        "learning rate 1e+30",
+        "decay 0.0001",
+    ):
         assert part in message
     assert "seed 5" in message
     assert "the checkpoint of epoch 1 after batch" in message
-    assert all(torch.isfinite(tensor).all() for tensor in run.store.checkpoints[-1].tensors.values())
+    assert all(
+        torch.isfinite(tensor).all() for tensor in run.store.checkpoints[-1].tensors.values()
+    )
 
 
 @pytest.mark.parametrize("name", ["psl-relu", "psl-atan", "sl", "bpr", "llpauc"])
@@ -212,7 +250,9 @@ def test_a_model_that_is_no_number_is_noticed_at_the_next_step(build_run, name: 
             run.backbone.item_table.data.fill_(math.nan)
 
     run = build_run(name, listener=spoil)
-    with pytest.raises(TrainingDivergedError, match=r"the loss became nan in epoch 1, batch 3.*no checkpoint"):
+    with pytest.raises(
+        TrainingDivergedError, match=r"the loss became nan in epoch 1, batch 3.*no checkpoint"
+    ):
         run.trainer.fit()
 
 
@@ -223,7 +263,8 @@ def test_a_spoilt_model_never_takes_the_place_of_a_good_checkpoint(build_run) ->
 
     run = build_run(listener=spoil, checkpoint_seconds=0)
     with pytest.raises(
-        TrainingDivergedError, match=r"`backbone.item_table` became infinite or not a number in epoch 2, batch 2"
+        TrainingDivergedError,
+        match=r"`backbone.item_table` became infinite or not a number in epoch 2, batch 2",
     ):
         run.trainer.fit()
     last = run.store.checkpoints[-1]
@@ -233,7 +274,10 @@ def test_a_spoilt_model_never_takes_the_place_of_a_good_checkpoint(build_run) ->
 
 def test_a_spoilt_model_never_becomes_the_best(build_run) -> None:
     def spoil(event: object) -> None:
-        if isinstance(event, BatchFinished) and (event.epoch, event.batch) == (1, len(run.trainer.batches)):
+        if isinstance(event, BatchFinished) and (event.epoch, event.batch) == (
+            1,
+            len(run.trainer.batches),
+        ):
             run.backbone.user_table.data[0, 0] = math.nan
 
     run = build_run(listener=spoil, validate=lambda: 1.0, validate_every=1)
@@ -244,8 +288,12 @@ def test_a_spoilt_model_never_becomes_the_best(build_run) -> None:
 
 
 def test_a_loss_without_a_value_stops_with_epoch_and_batch(build_run) -> None:
-    run = build_run("psl", loss_options={"surrogate": "atan", "form": "inside", "temperature": 0.005})
-    with pytest.raises(TrainingDivergedError, match=r"surrogate `atan` in the inside form .* in epoch \d, batch \d"):
+    run = build_run(
+        "psl", loss_options={"surrogate": "atan", "form": "inside", "temperature": 0.005}
+    )
+    with pytest.raises(
+        TrainingDivergedError, match=r"surrogate `atan` in the inside form .* in epoch \d, batch \d"
+    ):
         run.trainer.fit()
 
 
@@ -261,7 +309,9 @@ def interrupting(number: int, *, epoch: int = 0, batch: int = 2):
 def test_a_polite_signal_saves_and_stops(build_run, number: signal.Signals) -> None:
     before = signal.getsignal(number)
     run = build_run(listener=interrupting(number))
-    with pytest.raises(TrainingInterrupted, match="stopped in epoch 1 after batch 2; all of it is saved"):
+    with pytest.raises(
+        TrainingInterrupted, match="stopped in epoch 1 after batch 2; all of it is saved"
+    ):
         run.trainer.fit()
     assert signal.getsignal(number) is before
     assert run.store.checkpoints[-1].progress.batch == 2
@@ -313,7 +363,9 @@ def test_events_tell_the_story_in_order(build_run) -> None:
     assert story[-2].loss == pytest.approx(sum(losses) / n_batches)
 
 
-def test_drawing_negatives_counts_as_time_of_the_epoch(build_run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_negatives_counts_as_time_of_the_epoch(
+    build_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = build_run(epochs=1)
     draw = run.trainer.batches._batch
     monkeypatch.setattr(run.trainer.batches, "_batch", lambda *a: time.sleep(0.02) or draw(*a))
@@ -389,7 +441,10 @@ def test_an_epoch_begins_with_nothing_of_the_one_before(
         ({"weight_decay": math.nan}, "`weight_decay` must be at least 0"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
         ({"learning_rate": math.inf}, "`learning_rate` must be positive"),
-        ({"epochs": 3, "horizon": 2}, "`horizon` must be at least `epochs`, which is 3, and finite, got 2"),
+        (
+            {"epochs": 3, "horizon": 2},
+            "`horizon` must be at least `epochs`, which is 3, and finite, got 2",
+        ),
         ({"epochs": 3, "horizon": math.inf}, "`horizon` must be at least `epochs`"),
     ],
 )
@@ -400,7 +455,9 @@ def test_options_out_of_range_are_refused(options: dict[str, float], message: st
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @given(lengths=st.tuples(st.integers(1, 500), st.integers(1, 500)).map(sorted))
-def test_a_training_within_a_horizon_begins_like_the_longer_one(schedule: str, lengths: list[int]) -> None:
+def test_a_training_within_a_horizon_begins_like_the_longer_one(
+    schedule: str, lengths: list[int]
+) -> None:
     shorter, longer = lengths
     whole = TrainingOptions(epochs=longer, schedule=schedule)
     begun = TrainingOptions(epochs=shorter, schedule=schedule, horizon=longer)

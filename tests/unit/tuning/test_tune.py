@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from pslrec.config import RunConfig
-from pslrec.data.sealing import SealedInteractions
-from pslrec.data.synthetic import TasteModel, planted_tastes
+from pslrec.data._sealing import SealedInteractions
+from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.experiment import build_batches, load_training_data, run
 from pslrec.training import TrainingInterrupted
-from pslrec.training.events import EpochFinished
+from pslrec.training._events import EpochFinished
 from pslrec.tuning import CellFinished, CellStarted, study, tune
 
 GRID = {"loss.temperature": [0.1], "training.learning_rate": [0.001, 0.1]}
@@ -65,7 +65,9 @@ def test_search_chooses_the_best_on_validation_and_judges_it_as_a_run_would(sear
 
 
 def test_only_the_chosen_cell_was_judged_on_the_test_part(searched):
-    with_test = [cell.cell.key for cell in searched.cells if (cell.directory / "metrics.json").exists()]
+    with_test = [
+        cell.cell.key for cell in searched.cells if (cell.directory / "metrics.json").exists()
+    ]
     assert with_test == [searched.best.cell.key]
     assert all("test" not in cell.found for cell in searched.cells)
 
@@ -74,7 +76,9 @@ def test_the_test_part_is_opened_once_after_all_cells_are_trained(config, tmp_pa
     happened = []
     unseal = SealedInteractions.unseal
     monkeypatch.setattr(
-        SealedInteractions, "unseal", lambda self, reason: (happened.append("opened"), unseal(self, reason))[1]
+        SealedInteractions,
+        "unseal",
+        lambda self, reason: (happened.append("opened"), unseal(self, reason))[1],
     )
     listener = lambda event: happened.append("cell") if isinstance(event, CellFinished) else None  # noqa: E731
     tune(config, GRID, out=tmp_path, listener=listener)
@@ -90,7 +94,10 @@ def test_files_say_what_was_found_and_the_best_configuration_trains(searched):
     summary = json.loads((searched.directory / "results.json").read_text())
     assert summary["best"]["settings"] == dict(searched.best.cell.settings)
     assert summary["metrics"]["test"] == searched.metrics["test"]
-    assert RunConfig.from_toml(searched.directory / "best.toml").resolved() == searched.best.cell.config
+    assert (
+        RunConfig.from_toml(searched.directory / "best.toml").resolved()
+        == searched.best.cell.config
+    )
 
 
 def test_best_values_at_the_edge_of_the_grid_are_named(searched):
@@ -117,7 +124,9 @@ def test_search_goes_on_after_an_interruption_to_the_same_numbers(searched, conf
         tune(config, GRID, out=tmp_path, listener=interrupt)
     result = tune(config, GRID, out=tmp_path)
     assert result.metrics["test"] == searched.metrics["test"]
-    assert [cell.found["validation"] for cell in result.cells] == [cell.found["validation"] for cell in searched.cells]
+    assert [cell.found["validation"] for cell in result.cells] == [
+        cell.found["validation"] for cell in searched.cells
+    ]
 
 
 def test_budget_stops_between_epochs_and_chooses_nothing(config, tmp_path, searched):
@@ -151,7 +160,9 @@ def test_all_cells_of_a_search_have_the_number_of_epochs_that_auto_stands_for(co
         config,
         GRID,
         out=tmp_path,
-        listener=lambda event: until.append(event.until) if isinstance(event, CellStarted) else None,
+        listener=lambda event: (
+            until.append(event.until) if isinstance(event, CellStarted) else None
+        ),
     )
     assert {cell.cell.config.training.epochs for cell in result.cells} == {expected}
     assert until == [expected] * len(result.cells)
@@ -171,7 +182,9 @@ def test_halving_leaves_the_worse_cells_early_and_finishes_the_better(config, tm
         four,
         out=tmp_path,
         halving=True,
-        listener=lambda event: started.append(event.until) if isinstance(event, CellStarted) else None,
+        listener=lambda event: (
+            started.append(event.until) if isinstance(event, CellStarted) else None
+        ),
     )
     assert started == [3, 3, 3, 3, 9, 9]
     assert [cell.state for cell in result.cells] == ["finished", "finished", "paused", "paused"]
@@ -197,7 +210,10 @@ def test_a_search_in_which_everything_diverges_says_so(config):
 
 
 def test_nothing_is_ever_chosen_on_the_test_part(config, log):
-    for settings in ({"data.validation": "none"}, {"data.split": "popularity", "evaluation.protocol": "paper"}):
+    for settings in (
+        {"data.validation": "none"},
+        {"data.split": "popularity", "evaluation.protocol": "paper"},
+    ):
         with pytest.raises(ConfigError, match="never chooses on the test part"):
             tune(RunConfig.from_settings(settings, base=config), GRID)
 
@@ -223,7 +239,9 @@ def test_two_searches_at_once_share_the_cells(config, tmp_path, searched):
 
     # Locks belong to an open file, so two threads keep out of each other's way as two processes do.
     with ThreadPoolExecutor(2) as pool:
-        searches = [pool.submit(tune, config, GRID, out=tmp_path, listener=listener) for _ in range(2)]
+        searches = [
+            pool.submit(tune, config, GRID, out=tmp_path, listener=listener) for _ in range(2)
+        ]
         results = [search.result(timeout=60) for search in searches]
     assert len(trained) == len(set(trained)) == 2
     assert [result.metrics["test"] for result in results] == [searched.metrics["test"]] * 2

@@ -26,20 +26,26 @@ def test_inside_form_is_searched_up_to_temperature_1():
 def test_key_of_a_cell_depends_on_its_configuration_alone():
     grid = {"loss.temperature": [0.1, 0.2], "training.learning_rate": [0.1, 0.01]}
     cells = grid_cells(RunConfig(), grid)
-    wider = grid_cells(RunConfig(), {"training.learning_rate": [1.0, 0.1, 0.01], "loss.temperature": [0.2, 0.1]})
+    wider = grid_cells(
+        RunConfig(), {"training.learning_rate": [1.0, 0.1, 0.01], "loss.temperature": [0.2, 0.1]}
+    )
     assert len({cell.key for cell in cells}) == 4
     assert {cell.key for cell in cells} < {cell.key for cell in wider}
     spelt_out = RunConfig.from_settings({"loss.form": "outside", "backbone.dimension": 64})
     assert [cell.key for cell in grid_cells(spelt_out, grid)] == [cell.key for cell in cells]
     another_seed = RunConfig.from_settings({"training.seed": 1})
-    assert {cell.key for cell in grid_cells(another_seed, grid)}.isdisjoint(cell.key for cell in cells)
+    assert {cell.key for cell in grid_cells(another_seed, grid)}.isdisjoint(
+        cell.key for cell in cells
+    )
 
 
 def test_a_value_given_twice_is_one_cell():
     assert len(grid_cells(RunConfig(), {"loss.temperature": [0.1, 0.1]})) == 1
 
 
-@pytest.mark.parametrize("name", ["data.split_seed", "evaluation.protocol", "sampling.noise.probability"])
+@pytest.mark.parametrize(
+    "name", ["data.split_seed", "evaluation.protocol", "sampling.noise.probability"]
+)
 def test_what_changes_the_judgement_can_not_be_searched(name):
     with pytest.raises(ConfigError, match="judged on different data"):
         grid_cells(RunConfig(), {name: [0, 1]})

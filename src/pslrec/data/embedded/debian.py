@@ -12,8 +12,8 @@ from itertools import chain
 
 import numpy as np
 
-from pslrec.data.interactions import Interactions
-from pslrec.data.vocabulary import Vocabulary
+from pslrec.data._interactions import Interactions
+from pslrec.data._vocabulary import Vocabulary
 from pslrec.errors import DataError
 
 FORMAT = "pslrec packed interactions 1"
@@ -50,8 +50,12 @@ def pack(interactions: Interactions, origin: str) -> bytes:
     """
     for vocabulary in (interactions.user_vocabulary, interactions.item_vocabulary):
         names = [str(name) for name in vocabulary.series]
-        if names != vocabulary.series.sort().to_list() or any(name.split() != [name] for name in names):
-            raise DataError(f"`interactions` must have sorted {vocabulary.kind} names without white space")
+        if names != vocabulary.series.sort().to_list() or any(
+            name.split() != [name] for name in names
+        ):
+            raise DataError(
+                f"`interactions` must have sorted {vocabulary.kind} names without white space"
+            )
     pairs = interactions.sorted()
     first_of_user = np.searchsorted(pairs.users, np.arange(pairs.n_users + 1))
     gaps = np.diff(pairs.items, prepend=0)
@@ -59,7 +63,11 @@ def pack(interactions: Interactions, origin: str) -> bytes:
     gaps[starts] = pairs.items[starts]
     numbers = gaps.astype(str).tolist()
     users = interactions.user_vocabulary.series.to_list()
-    lines = [FORMAT, " ".join(origin.split()), " ".join(interactions.item_vocabulary.series.to_list())]
+    lines = [
+        FORMAT,
+        " ".join(origin.split()),
+        " ".join(interactions.item_vocabulary.series.to_list()),
+    ]
     lines += [
         " ".join([user, *numbers[first:last]])
         for user, first, last in zip(users, first_of_user[:-1], first_of_user[1:], strict=True)
@@ -72,9 +80,13 @@ def unpack(data: bytes) -> tuple[Interactions, str]:
     try:
         lines = lzma.decompress(data).decode().splitlines()
     except (lzma.LZMAError, UnicodeDecodeError) as problem:
-        raise DataError(f"the packed interactions are damaged ({problem}); install pslrec again") from None
+        raise DataError(
+            f"the packed interactions are damaged ({problem}); install pslrec again"
+        ) from None
     if len(lines) < 3 or lines[0] != FORMAT:
-        raise DataError(f"packed interactions must begin with `{FORMAT}`, got `{lines[0] if lines else ''}`")
+        raise DataError(
+            f"packed interactions must begin with `{FORMAT}`, got `{lines[0] if lines else ''}`"
+        )
     rows = [line.split(" ") for line in lines[3:]]
     lengths = np.array([len(row) - 1 for row in rows], dtype=np.int64)
     gaps = np.array(list(chain.from_iterable(row[1:] for row in rows)), dtype=np.int64)

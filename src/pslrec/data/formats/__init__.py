@@ -2,29 +2,48 @@
 
 from pathlib import Path
 
-from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import check_readable, first_lines
-from pslrec.data.formats.delimited import read_delimited, read_unquoted
+from pslrec.data.formats._base import FLOATS_MERGE_FROM, FORMATS, ReadOptions, Table
+from pslrec.data.formats._bytes_of import (
+    check_readable,
+    decompressed,
+    first_lines,
+    in_memory,
+    limited,
+)
+from pslrec.data.formats._memory import interactions_from_matrix, is_frame, table_from_frame
+from pslrec.data.formats.delimited import (
+    detect_separator,
+    read_delimited,
+    read_unquoted,
+    split_lines,
+)
 from pslrec.data.formats.json_lines import read_json_lines
 from pslrec.data.formats.lightgcn import is_ambiguous, looks_like_lightgcn, read_lightgcn
-from pslrec.data.formats.memory import interactions_from_matrix, is_frame, table_from_frame
 from pslrec.data.formats.parquet import read_parquet
 from pslrec.data.formats.recbole import read_recbole
 from pslrec.errors import DataError
 
 __all__ = [
+    "FLOATS_MERGE_FROM",
     "FORMATS",
     "ReadOptions",
     "Table",
+    "check_readable",
+    "decompressed",
+    "detect_separator",
+    "first_lines",
     "format_of",
+    "in_memory",
     "interactions_from_matrix",
     "is_frame",
+    "limited",
     "read_delimited",
     "read_json_lines",
     "read_lightgcn",
     "read_parquet",
     "read_recbole",
     "read_unquoted",
+    "split_lines",
     "table_from_frame",
 ]
 

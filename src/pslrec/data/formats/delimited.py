@@ -10,11 +10,11 @@ from typing import NoReturn
 import numpy as np
 import polars as pl
 
-from pslrec.data.columns import Columns, role_of
-from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import decompressed, first_lines, in_memory
-from pslrec.data.formats.quoting import check_quotes
-from pslrec.data.formats.records import Shape, check_records, line_of_record
+from pslrec.data._columns import Columns, role_of
+from pslrec.data.formats._base import FORMATS, ReadOptions, Table
+from pslrec.data.formats._bytes_of import decompressed, first_lines, in_memory
+from pslrec.data.formats._quoting import check_quotes
+from pslrec.data.formats._records import Shape, check_records, line_of_record
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -51,14 +51,18 @@ class _Layout:
     def shape(self, last_needed: int) -> Shape:
         """What each row of the table should look like."""
         spelling = self.spelling or self.separator
-        return Shape(self.separator, spelling, len(self.names), last_needed, self.quoted, self.first_line)
+        return Shape(
+            self.separator, spelling, len(self.names), last_needed, self.quoted, self.first_line
+        )
 
 
 def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
     layout = _layout(path, options, quoted)
     columns = options.columns.resolve(layout.names, str(path), hint=_hint(layout))
     if not layout.has_header:
-        logger.info("%s: line %d is taken as data, not as names of columns", path, layout.first_line)
+        logger.info(
+            "%s: line %d is taken as data, not as names of columns", path, layout.first_line
+        )
     content = decompressed(path)
     if len(layout.separator.encode()) > 1:
         content, short = _with_short_separator(path, content, layout.separator)
@@ -78,12 +82,16 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
 def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
     numbered = first_lines(path, SAMPLE_LINES)
     first_line, lines = numbered[0][0], [line for _, line in numbered]
-    separator = detect_separator(lines) if options.separator is None else _checked(options.separator)
+    separator = (
+        detect_separator(lines) if options.separator is None else _checked(options.separator)
+    )
     quoted = quoted and len(separator.encode()) == 1
     cells = split_lines(lines, separator, quoted=quoted)[0]
     if options.header is None and not options.columns.present():
         _check_pandas_index(path, first_line, cells)
-    has_header = _looks_like_header(cells, options.columns) if options.header is None else options.header
+    has_header = (
+        _looks_like_header(cells, options.columns) if options.header is None else options.header
+    )
     if has_header:
         return _Layout([cell.strip() for cell in cells], cells, separator, True, first_line, quoted)
     if len(cells) < 2:
@@ -135,7 +143,10 @@ def detect_separator(lines: Sequence[str]) -> str:
         records = split_lines(lines, separator)
         # The sample may end within a quoted field.
         counts = [
-            len(record) for record in (records[:-1] if len(records) > 1 and len(lines) >= SAMPLE_LINES else records)
+            len(record)
+            for record in (
+                records[:-1] if len(records) > 1 and len(lines) >= SAMPLE_LINES else records
+            )
         ]
         return min(counts) == max(counts) and counts[0] > 1, counts[0]
 
@@ -168,7 +179,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parse(path: Path, content: bytes | Path, layout: _Layout, columns: Columns) -> tuple[pl.DataFrame, np.ndarray]:
+def _parse(
+    path: Path, content: bytes | Path, layout: _Layout, columns: Columns
+) -> tuple[pl.DataFrame, np.ndarray]:
     """The columns that are used, without blank lines, and the position of each row among the records of the file."""
     wanted = {layout.names.index(name): name for name in columns.present()}
     has_quotes = layout.quoted and check_quotes(path, content, layout.separator)
@@ -219,8 +232,12 @@ def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
         raw.decode()
     except UnicodeDecodeError as undecodable:
         line = raw.count(b"\n", 0, undecodable.start) + 1
-        raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
-    raise DataError(f"{path}: not a table that can be read ({str(error).splitlines()[0]})") from error
+        raise DataError(
+            f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
+        ) from error
+    raise DataError(
+        f"{path}: not a table that can be read ({str(error).splitlines()[0]})"
+    ) from error
 
 
 def _check_repeated_header(table: Table, spelling: Mapping[str, str]) -> None:

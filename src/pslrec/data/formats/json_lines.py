@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from pslrec.data.columns import Columns, role_of
-from pslrec.data.formats.base import FLOATS_MERGE_FROM, FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import numbered_lines
+from pslrec.data._columns import Columns, role_of
+from pslrec.data.formats._base import FLOATS_MERGE_FROM, FORMATS, ReadOptions, Table
+from pslrec.data.formats._bytes_of import numbered_lines
 from pslrec.errors import DataError
 
 KIND_OF_TYPE: dict[type, str] = {dict: "an object", list: "an array"}
@@ -30,7 +30,9 @@ def read_json_lines(path: Path, options: ReadOptions) -> Table:
     if not fields.lines:
         raise DataError(f"{path}: the file is empty")
     columns = options.columns.resolve(list(fields.names), str(path))
-    frame = pl.DataFrame([_series(path, role, name, fields) for role, name in columns.roles().items()])
+    frame = pl.DataFrame(
+        [_series(path, role, name, fields) for role, name in columns.roles().items()]
+    )
     return Table(frame, columns, str(path), lambda row: f"line {fields.lines[row]}")
 
 
@@ -88,9 +90,13 @@ def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except _RefusedError as problem:
         raise DataError(f"{path}: line {number} {problem}") from problem
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: line {number} is not UTF-8 text; convert the file to UTF-8") from error
+        raise DataError(
+            f"{path}: line {number} is not UTF-8 text; convert the file to UTF-8"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: line {number} is not JSON ({error}); one object per line is expected") from error
+        raise DataError(
+            f"{path}: line {number} is not JSON ({error}); one object per line is expected"
+        ) from error
     if not isinstance(record, dict):
         kind = KIND_OF_TYPE.get(type(record), "a single value")
         raise DataError(f"{path}: line {number} is {kind}; one JSON object per line is expected")
@@ -135,7 +141,9 @@ def _whole(path: Path, name: str, fields: _Fields) -> list[Any]:
         if type(value) is not float:
             continue
         if not value.is_integer() or abs(value) >= FLOATS_MERGE_FROM:
-            raise DataError(f"{path}: line {fields.lines[row]}: `{name}` is {value}, ids must be whole numbers or text")
+            raise DataError(
+                f"{path}: line {fields.lines[row]}: `{name}` is {value}, ids must be whole numbers or text"
+            )
         values[row] = int(value)
     return values
 
@@ -153,7 +161,9 @@ def _numbers(name: str, values: list[Any]) -> pl.Series:
     if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
         return pl.Series(name, values, dtype=pl.Int64)
     if str not in kinds:
-        return pl.Series(name, [None if value is None else _float(value) for value in values], dtype=pl.Float64)
+        return pl.Series(
+            name, [None if value is None else _float(value) for value in values], dtype=pl.Float64
+        )
     return pl.Series(name, [_spelling(value) for value in values], dtype=pl.String)
 
 

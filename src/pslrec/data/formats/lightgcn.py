@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pslrec.data.columns import Columns
-from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import decompressed, in_memory
+from pslrec.data._columns import Columns
+from pslrec.data.formats._base import FORMATS, ReadOptions, Table
+from pslrec.data.formats._bytes_of import decompressed, in_memory
 from pslrec.errors import DataError
 
 # What tells a log of ratings from lists of items: seconds of 1973 and later, and scales of up to ten.
@@ -25,7 +25,9 @@ def read_lightgcn(path: Path, options: ReadOptions) -> Table:  # noqa: ARG001 - 
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8") from error
+        raise DataError(
+            f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
+        ) from error
     fields = pl.Series("line", text.split("\n")).str.strip_chars().str.split(" ")
     _check_marks(path, text)
     frame = pl.DataFrame({"user": fields.list.first(), "item": fields.list.slice(1)})
@@ -33,7 +35,9 @@ def read_lightgcn(path: Path, options: ReadOptions) -> Table:  # noqa: ARG001 - 
     if frame.is_empty():
         raise DataError(f"{path}: no line has a user followed by items")
     lines = frame["line"]
-    return Table(frame.drop("line"), Columns("user", "item"), str(path), lambda row: f"line {lines[row] + 1}")
+    return Table(
+        frame.drop("line"), Columns("user", "item"), str(path), lambda row: f"line {lines[row] + 1}"
+    )
 
 
 def _check_marks(path: Path, text: str) -> None:
@@ -70,7 +74,9 @@ def is_ambiguous(lines: Sequence[str]) -> bool:
         return False
     users_come_again = len({row[0] for row in rows}) < len(rows)
     have_times = n_fields == {4} and all(int(row[3] or 0) >= LEAST_TIME for row in rows)
-    have_ratings = len(rows) >= ENOUGH_RATINGS and all(int(row[2] or 0) <= HIGHEST_RATING for row in rows)
+    have_ratings = len(rows) >= ENOUGH_RATINGS and all(
+        int(row[2] or 0) <= HIGHEST_RATING for row in rows
+    )
     return not (users_come_again or have_times or have_ratings)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pslrec.data.columns import Columns
-from pslrec.data.formats.base import FORMATS, ReadOptions, Table
-from pslrec.data.formats.bytes_of import first_lines
+from pslrec.data._columns import Columns
+from pslrec.data.formats._base import FORMATS, ReadOptions, Table
+from pslrec.data.formats._bytes_of import first_lines
 from pslrec.data.formats.delimited import read_unquoted
 from pslrec.errors import DataError
 
@@ -16,7 +16,9 @@ def read_recbole(path: Path, options: ReadOptions) -> Table:
     header = first_lines(path, 1)[0][1]
     typed = header.split("\t")
     if not all(":" in name for name in typed):
-        raise DataError(f"{path}: line 1 must name columns as `name:type`, tab separated, got `{header[:80]}`")
+        raise DataError(
+            f"{path}: line 1 must name columns as `name:type`, tab separated, got `{header[:80]}`"
+        )
     names = [name.rsplit(":", 1)[0] for name in typed]
     plain = options.columns.resolve(names, str(path))
     # Whatever is not there must not be guessed again from the names with types.

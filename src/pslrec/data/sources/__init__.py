@@ -1,9 +1,18 @@
 """Published data sets, one file each. A file put here registers its source; nothing else has to name it."""
 
+from pslrec.data.sources._base import SOURCES, Source, Statistics
 from pslrec.data.sources._locate import fetch, find, find_raw, find_split, read_source
-from pslrec.data.sources.base import SOURCES, Source, Statistics
 from pslrec.registry import import_parts
 
 import_parts(__name__, __path__)
 
-__all__ = ["SOURCES", "Source", "Statistics", "fetch", "find", "find_raw", "find_split", "read_source"]
+__all__ = [
+    "SOURCES",
+    "Source",
+    "Statistics",
+    "fetch",
+    "find",
+    "find_raw",
+    "find_split",
+    "read_source",
+]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pslrec.data.interactions import Interactions
+from pslrec.data._interactions import Interactions
+from pslrec.data.sources._base import Source, Statistics
 from pslrec.data.sources._raw import Kind, read_delimited, to_interactions
-from pslrec.data.sources.base import Source, Statistics
 
 FILES = "https://snap.stanford.edu/data/amazon/productGraph/categoryFiles"
 COLUMNS = {"user": Kind.TEXT, "item": Kind.TEXT, "rating": Kind.NUMBER, "timestamp": Kind.INTEGER}

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from pslrec.data.download import Progress, UnwritableError, cache_directory, download, matches
-from pslrec.data.interactions import Interactions
-from pslrec.data.sources.base import SOURCES, Source
+from pslrec.data._download import Progress, UnwritableError, cache_directory, download, matches
+from pslrec.data._interactions import Interactions
+from pslrec.data.sources._base import SOURCES, Source
 from pslrec.errors import DownloadError
 
 IID = "iid"
@@ -27,7 +27,9 @@ def find(name: str, directory: Path | None = None) -> Path:
 
 def find_raw(name: str, directory: Path | None = None) -> Path | None:
     """The raw file of a source as its publishers made it, if it is on this machine."""
-    return next((path for place in _places(directory) if (path := _raw_in(SOURCES[name], place))), None)
+    return next(
+        (path for place in _places(directory) if (path := _raw_in(SOURCES[name], place))), None
+    )
 
 
 def find_split(name: str, directory: Path | None = None, *, variant: str = IID) -> Path | None:
@@ -38,7 +40,14 @@ def find_split(name: str, directory: Path | None = None, *, variant: str = IID) 
         directory: looked into before `PSLREC_DATA_DIR` and the cache.
         variant: "iid", or the shift of an out-of-distribution split: "popularity", "temporal".
     """
-    return next((path for place in _places(directory) if (path := _split_in(SOURCES[name], place, variant))), None)
+    return next(
+        (
+            path
+            for place in _places(directory)
+            if (path := _split_in(SOURCES[name], place, variant))
+        ),
+        None,
+    )
 
 
 def read_source(name: str, directory: Path | None = None) -> Interactions:
@@ -67,17 +76,23 @@ def fetch(name: str, directory: Path | None = None, *, on_progress: Progress | N
     if source.url is None:
         raise DownloadError(f"{source.title} has no direct address: {source.instructions(target)}")
     try:
-        return download(source.url, target / source.raw_file, checksum=source.checksum, on_progress=on_progress)
+        return download(
+            source.url, target / source.raw_file, checksum=source.checksum, on_progress=on_progress
+        )
     except UnwritableError:
         raise
     except DownloadError as error:
-        raise DownloadError(f"{error}. By hand: {source.instructions(target)} ({source.page})") from error
+        raise DownloadError(
+            f"{error}. By hand: {source.instructions(target)} ({source.page})"
+        ) from error
 
 
 def _check_present(source: Source, path: Path) -> None:
     # The checksum is that of the published file, not of what somebody unpacked from it.
     if path.name == source.raw_file and source.checksum and not matches(path, source.checksum):
-        raise DownloadError(f"{path} does not have the checksum {source.checksum}; delete it and fetch it again")
+        raise DownloadError(
+            f"{path} does not have the checksum {source.checksum}; delete it and fetch it again"
+        )
 
 
 def _places(directory: Path | None) -> list[Path]:
@@ -108,4 +123,6 @@ def _missing(source: Source, directory: Path | None) -> DownloadError:
     places = ", ".join(map(str, _places(directory)))
     automatic = f"run `pslrec data fetch {source.name}`, or " if source.url else ""
     target = directory or cache_directory()
-    return DownloadError(f"{source.title} is not in {places}: {automatic}{source.instructions(target)}")
+    return DownloadError(
+        f"{source.title} is not in {places}: {automatic}{source.instructions(target)}"
+    )

@@ -4,12 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import is_zipfile
 
-from pslrec.data.interactions import Interactions
+from pslrec.data._interactions import Interactions
+from pslrec.data.sources._base import Source, Statistics
 from pslrec.data.sources._raw import Kind, read_delimited, to_interactions
-from pslrec.data.sources.base import Source, Statistics
 
 FILES = "https://files.grouplens.org/datasets/movielens"
-COLUMNS = {"user": Kind.INTEGER, "item": Kind.INTEGER, "rating": Kind.NUMBER, "timestamp": Kind.INTEGER}
+COLUMNS = {
+    "user": Kind.INTEGER,
+    "item": Kind.INTEGER,
+    "rating": Kind.NUMBER,
+    "timestamp": Kind.INTEGER,
+}
 
 
 def ratings_reader(member: str, separator: str) -> Callable[[Path], Interactions]:
@@ -18,12 +23,16 @@ def ratings_reader(member: str, separator: str) -> Callable[[Path], Interactions
     def read_ratings(path: Path) -> Interactions:
         # A zip whose end is missing is no zip to `is_zipfile`, but it is not the unpacked file either.
         is_zip = is_zipfile(path) or path.suffix == ".zip"
-        return to_interactions(read_delimited(path, COLUMNS, separator=separator, member=member if is_zip else None))
+        return to_interactions(
+            read_delimited(path, COLUMNS, separator=separator, member=member if is_zip else None)
+        )
 
     return read_ratings
 
 
-def movielens(size: str, *, member: str, separator: str, checksum: str, statistics: Statistics) -> Source:
+def movielens(
+    size: str, *, member: str, separator: str, checksum: str, statistics: Statistics
+) -> Source:
     """The source of one edition.
 
     Args:

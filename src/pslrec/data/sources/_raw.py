@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from pslrec.data.interactions import Interactions
+from pslrec.data._interactions import Interactions
 from pslrec.errors import DataError
 
 
@@ -40,11 +40,15 @@ BROKEN_ARCHIVE = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error)
 
 def to_interactions(frame: pl.DataFrame) -> Interactions:
     """Interactions of the columns `user`, `item`, and `rating` and `timestamp` where there are any."""
-    optional = {f"{name}s": frame[name] for name in ("rating", "timestamp") if name in frame.columns}
+    optional = {
+        f"{name}s": frame[name] for name in ("rating", "timestamp") if name in frame.columns
+    }
     return Interactions.from_ids(frame["user"], frame["item"], **optional)
 
 
-def read_delimited(path: Path, columns: Columns, *, separator: str, member: str | None = None) -> pl.DataFrame:
+def read_delimited(
+    path: Path, columns: Columns, *, separator: str, member: str | None = None
+) -> pl.DataFrame:
     """A file without header whose lines are fields with a separator between them, never quoted.
 
     Args:
@@ -55,13 +59,17 @@ def read_delimited(path: Path, columns: Columns, *, separator: str, member: str 
     """
     # Polars separates by single bytes: a doubled one leaves an empty field between any two.
     gaps = [f"_{name}" for name in list(columns)[1:] if len(separator) > 1]
-    names = [part for name in columns for part in (f"_{name}", name) if part in columns or part in gaps]
+    names = [
+        part for name in columns for part in (f"_{name}", name) if part in columns or part in gaps
+    ]
     schema = {name: DTYPES.get(columns.get(name, Kind.SKIPPED), pl.String) for name in names}
 
     def scan() -> pl.LazyFrame:
         source = _member_bytes(path, member) if member else path
         # Not lazily: with fewer columns to parse, polars would pass over surplus fields at the end of a line.
-        frame = pl.read_csv(source, has_header=False, schema=schema, separator=separator[0], quote_char=None)
+        frame = pl.read_csv(
+            source, has_header=False, schema=schema, separator=separator[0], quote_char=None
+        )
         if any(frame[gap].null_count() < len(frame) for gap in gaps):
             raise pl.exceptions.ComputeError(f"expected {separator!r} between fields")
         return frame.lazy()
@@ -107,7 +115,9 @@ def open_text(path: Path, member: str | None = None) -> Iterator[IO[str]]:
     with ExitStack() as stack:
         content: Any = stack.enter_context(path.open("rb"))
         if member:
-            content = stack.enter_context(stack.enter_context(zipfile.ZipFile(content)).open(member))
+            content = stack.enter_context(
+                stack.enter_context(zipfile.ZipFile(content)).open(member)
+            )
         elif content.peek(2)[:2] == GZIP_MAGIC:
             content = stack.enter_context(gzip.GzipFile(fileobj=content))
         yield stack.enter_context(TextIOWrapper(content, encoding="utf-8-sig", newline=""))
@@ -151,20 +161,28 @@ def _column(name: str, kind: Kind) -> pl.Expr:
     return column
 
 
-def _explain(path: Path, columns: Columns, records: Callable[[], Records], cause: BaseException | None) -> DataError:
+def _explain(
+    path: Path, columns: Columns, records: Callable[[], Records], cause: BaseException | None
+) -> DataError:
     number = 0
     try:
         for number, record in records():
             for name, kind in columns.items():
                 if not _is(record.get(name), kind):
-                    return DataError(f"{path}, line {number}: `{name}` must be {kind.value}, got {record.get(name)!r}")
+                    return DataError(
+                        f"{path}, line {number}: `{name}` must be {kind.value}, got {record.get(name)!r}"
+                    )
     except UnicodeDecodeError:
-        return DataError(f"{path}, after line {number}: not UTF-8 text; is this the file as published?")
+        return DataError(
+            f"{path}, after line {number}: not UTF-8 text; is this the file as published?"
+        )
     except (*BROKEN_ARCHIVE, KeyError) as error:
         return DataError(f"{path} is truncated or damaged ({error}); delete it and fetch it again")
     except DataError as error:
         return DataError(f"{path}, line {number + 1}: {error}")
-    return DataError(f"{path} cannot be read: {str(cause).splitlines()[0] if cause else 'a value is missing'}")
+    return DataError(
+        f"{path} cannot be read: {str(cause).splitlines()[0] if cause else 'a value is missing'}"
+    )
 
 
 def _is(value: Any, kind: Kind) -> bool:

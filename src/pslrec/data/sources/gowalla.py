@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pslrec.data.interactions import Interactions
+from pslrec.data._interactions import Interactions
+from pslrec.data.sources._base import Source, Statistics, register
 from pslrec.data.sources._raw import Kind, read_delimited, to_interactions
-from pslrec.data.sources.base import Source, Statistics, register
 
 COLUMNS = {
     "user": Kind.INTEGER,

@@ -1,7 +1,7 @@
 """MovieLens 100K: 100,000 ratings of 1997 and 1998; small, good for tests."""
 
+from pslrec.data.sources._base import Statistics, register
 from pslrec.data.sources._movielens import movielens
-from pslrec.data.sources.base import Statistics, register
 
 MOVIELENS_100K = register(
     movielens(

@@ -1,7 +1,7 @@
 """MovieLens 1M: one million ratings of 2000 to 2003."""
 
+from pslrec.data.sources._base import Statistics, register
 from pslrec.data.sources._movielens import movielens
-from pslrec.data.sources.base import Statistics, register
 
 MOVIELENS_1M = register(
     movielens(

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pslrec.data.interactions import Interactions
+from pslrec.data._interactions import Interactions
+from pslrec.data.sources._base import Source, Statistics, register
 from pslrec.data.sources._raw import Kind, read_csv_table, read_json_lines, to_interactions
-from pslrec.data.sources.base import Source, Statistics, register
 
 COLUMNS = {"user_id": Kind.TEXT, "business_id": Kind.TEXT, "stars": Kind.NUMBER, "date": Kind.TIME}
 NAMES = {"user_id": "user", "business_id": "item", "stars": "rating", "date": "timestamp"}

@@ -4,9 +4,9 @@ import random
 
 import numpy as np
 
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, check_fraction, divide, each_pair_once, user_slices
+from pslrec.data._dataset import Dataset
+from pslrec.data._interactions import Interactions
+from pslrec.data.splits._base import SPLITS, check_fraction, divide, each_pair_once, user_slices
 
 
 @SPLITS.register("iid")

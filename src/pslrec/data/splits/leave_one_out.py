@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, VALIDATIONS, divide, each_pair_once, user_slices
+from pslrec.data._dataset import Dataset
+from pslrec.data._interactions import Interactions
+from pslrec.data.splits._base import SPLITS, VALIDATIONS, divide, each_pair_once, user_slices
 from pslrec.seeding import generator
 
 
@@ -23,11 +23,19 @@ def leave_one_out_split(interactions: Interactions, *, seed: int = 0) -> Dataset
 
 
 @VALIDATIONS.register("leave-one-out")
-def leave_one_out_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:  # noqa: ARG001
+def leave_one_out_validation(
+    dataset: Dataset,
+    *,
+    fraction: float,  # noqa: ARG001
+    n_kept: int,
+    seed: int,
+) -> Dataset:
     """Validate on the interaction before the one that is tested: the latest of those left for training."""
     ordered = _by_user_and_time(dataset.train, seed)
     in_validation = _is_last(ordered, n_kept=n_kept)
-    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
+    return replace(
+        dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation)
+    )
 
 
 def _by_user_and_time(interactions: Interactions, seed: int) -> Interactions:

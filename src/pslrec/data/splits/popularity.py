@@ -4,16 +4,18 @@ import random
 
 import numpy as np
 
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import SPLITS, check_fraction, divide, each_pair_once
+from pslrec.data._dataset import Dataset
+from pslrec.data._interactions import Interactions
+from pslrec.data.splits._base import SPLITS, check_fraction, divide, each_pair_once
 
 # Draws in vain in a row after which items without pairs to give are put aside; the published splits never come to it.
 PATIENCE = 1000
 
 
 @SPLITS.register("popularity")
-def popularity_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
+def popularity_split(
+    interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0
+) -> Dataset:
     """Move pairs to the test part by drawing an item, each as likely as any other, and one of its users.
 
     A draw that would take the last training pair of an item is thrown away. Training keeps the long tail of popularity,

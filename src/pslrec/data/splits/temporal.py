@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pslrec.data.dataset import Dataset
-from pslrec.data.interactions import Interactions
-from pslrec.data.splits.base import (
+from pslrec.data._dataset import Dataset
+from pslrec.data._interactions import Interactions
+from pslrec.data.splits._base import (
     SPLITS,
     VALIDATIONS,
     check_fraction,
@@ -20,7 +20,9 @@ from pslrec.seeding import generator
 
 
 @SPLITS.register("temporal")
-def temporal_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
+def temporal_split(
+    interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0
+) -> Dataset:
     """Train on the earliest interactions of all, test on the latest; equal times are put in random order."""
     check_fraction("train_fraction", train_fraction)
     ordered = _by_time(each_pair_once(interactions), seed)
@@ -29,7 +31,9 @@ def temporal_split(interactions: Interactions, *, train_fraction: float = 0.8, s
 
 
 @SPLITS.register("temporal-per-user")
-def temporal_split_per_user(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
+def temporal_split_per_user(
+    interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0
+) -> Dataset:
     """Train on each user's earliest interactions, test on its latest; equal times are put in random order."""
     check_fraction("train_fraction", train_fraction)
     ordered = _by_user_and_time(each_pair_once(interactions), seed)
@@ -48,22 +52,30 @@ def temporal_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed:
     """
     ordered = _by_time(dataset.train, seed)
     in_validation = np.arange(len(ordered)) >= len(ordered) - int(fraction * len(ordered))
-    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
+    return replace(
+        dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation)
+    )
 
 
 @VALIDATIONS.register("temporal-per-user")
-def temporal_validation_per_user(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:
+def temporal_validation_per_user(
+    dataset: Dataset, *, fraction: float, n_kept: int, seed: int
+) -> Dataset:
     """Validate on each user's latest training pairs."""
     ordered = _by_user_and_time(dataset.train, seed)
     in_validation = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
         in_validation[end - validation_count(end - start, fraction, n_kept) : end] = True
-    return replace(dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation))
+    return replace(
+        dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation)
+    )
 
 
 def _by_time(interactions: Interactions, seed: int) -> Interactions:
     if interactions.timestamps is None:
-        raise DataError("a temporal split needs timestamps, the interactions have none; use `iid` or `leave-one-out`")
+        raise DataError(
+            "a temporal split needs timestamps, the interactions have none; use `iid` or `leave-one-out`"
+        )
     ordered = interactions.sorted()
     assert ordered.timestamps is not None
     ties = generator(seed, "temporal split").permutation(len(ordered))

@@ -11,7 +11,7 @@ import torch
 from pslrec.errors import ConfigError, MissingExtraError
 from pslrec.files import whole_file
 from pslrec.inference import TrainedModel, top_items
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, Index, write_both_ids
+from pslrec.recommender.exports._base import EXPORTS, ExportOptions, Index, write_both_ids
 
 JUDGED_USERS = 1000
 LINKS = 32  # of an item in the graph of `hnsw`
@@ -33,7 +33,11 @@ def export_faiss(model: TrainedModel, path: Path, options: ExportOptions) -> dic
         np.save(file, model.user_vectors.numpy(), allow_pickle=False)
     write_both_ids(model, path)
     files = ["items.faiss", "users.npy", "users.parquet", "items.parquet"]
-    return {"files": files, "index": options.index, **_judged(model, index, min(options.k, model.n_items))}
+    return {
+        "files": files,
+        "index": options.index,
+        **_judged(model, index, min(options.k, model.n_items)),
+    }
 
 
 def _write(faiss: Any, index: Any, path: Path) -> None:
@@ -67,4 +71,9 @@ def _judged(model: TrainedModel, index: Any, k: int) -> dict[str, Any]:
     found = index.search(queries.numpy(), k)[1]
     seconds = time.perf_counter() - started
     hits = sum(len(np.intersect1d(row, other)) for row, other in zip(exact, found, strict=True))
-    return {"k": k, "recall": hits / exact.size, "judged_users": len(users), "microseconds": seconds / len(users) * 1e6}
+    return {
+        "k": k,
+        "recall": hits / exact.size,
+        "judged_users": len(users),
+        "microseconds": seconds / len(users) * 1e6,
+    }

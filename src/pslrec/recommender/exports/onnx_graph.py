@@ -8,7 +8,7 @@ import numpy as np
 from pslrec.errors import ConfigError, MissingExtraError
 from pslrec.files import write_bytes
 from pslrec.inference import TrainedModel
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_both_ids
+from pslrec.recommender.exports._base import EXPORTS, ExportOptions, write_both_ids
 
 OPSET = 17
 IR_VERSION = 8  # which runtimes from 2022 on read
@@ -50,7 +50,9 @@ def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict
         ],
         initializer=[numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="pslrec")
+    made = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="pslrec"
+    )
     made.ir_version = IR_VERSION
     checker.check_model(made)
     write_bytes(path / "model.onnx", made.SerializeToString(), error=ConfigError)

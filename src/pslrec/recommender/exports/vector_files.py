@@ -7,10 +7,9 @@ import numpy as np
 import polars as pl
 
 from pslrec.errors import ConfigError
-from pslrec.files import whole_file
-from pslrec.files.tensors import write_tensors
+from pslrec.files import whole_file, write_tensors
 from pslrec.inference import TrainedModel
-from pslrec.recommender.exports.base import EXPORTS, ExportOptions, write_both_ids
+from pslrec.recommender.exports._base import EXPORTS, ExportOptions, write_both_ids
 
 
 @EXPORTS.register("safetensors")
@@ -38,13 +37,20 @@ def export_npz(model: TrainedModel, path: Path, _options: ExportOptions) -> dict
 
 
 def _plain(ids: pl.Series) -> np.ndarray:
-    return ids.to_numpy() if ids.dtype.is_integer() else np.array([str(each) for each in ids.to_list()])
+    return (
+        ids.to_numpy()
+        if ids.dtype.is_integer()
+        else np.array([str(each) for each in ids.to_list()])
+    )
 
 
 @EXPORTS.register("parquet")
 def export_parquet(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """`users.parquet` and `items.parquet` with the columns `id` and `vector`."""
-    for vocabulary, vectors in ((model.users, model.user_vectors), (model.items, model.item_vectors)):
+    for vocabulary, vectors in (
+        (model.users, model.user_vectors),
+        (model.items, model.item_vectors),
+    ):
         column = pl.Series("vector", vectors.numpy(), dtype=pl.Array(pl.Float32, model.dimension))
         # A list is read everywhere, an array of fixed size not yet.
         frame = pl.DataFrame({"id": vocabulary.series, "vector": column.arr.to_list()})

@@ -1,0 +1,164 @@
+"""What a person sees while a model trains."""
+
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from pslrec.cli._telling import can_redraw, tell
+from pslrec.training import (
+    BatchFinished,
+    EpochFinished,
+    EstimateMade,
+    Event,
+    TrainingStarted,
+    described_memory,
+)
+
+REFRESH_SECONDS = 0.2
+LONG_RUN_SECONDS = 60
+WIDE_COLUMNS = 110
+
+
+class EpochBar:
+    """A bar with a description before it and numbers behind it, on a terminal only; entered while something trains.
+
+    Args:
+        console: where to draw.
+        width: of the bar, in characters.
+    """
+
+    def __init__(self, console: Console, *, width: int) -> None:
+        self._console, self._is_drawn = console, can_redraw(console)
+        before, behind = (
+            TextColumn(f"{{task.{name}}}", markup=False)
+            for name in ("description", "fields[numbers]")
+        )
+        self._bar = Progress(
+            before, BarColumn(width), behind, console=console, disable=not self._is_drawn
+        )
+        self._task = self._bar.add_task("", numbers="", visible=False)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def _draw(self, **changes: Any) -> None:
+        self._bar.update(self._task, **changes)
+
+    def _tell(self, text: str) -> None:
+        tell(self._console, text)
+
+
+class TrainingProgress(EpochBar):
+    """A progress bar over epochs; where there is no terminal, a line per validation instead."""
+
+    def __init__(self, console: Console) -> None:
+        self._is_wide = console.width >= WIDE_COLUMNS
+        super().__init__(console, width=30 if self._is_wide else 8)
+        self._n_epochs = self._n_batches = 1
+        self._first_done = self._started = self._next_refresh = 0.0
+        self._seconds: float | None = None
+        self._validation, self._best, self._best_epoch = 0.0, 0.0, 0
+
+    def listen(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, TrainingStarted):
+            self._start(event)
+        elif isinstance(event, EstimateMade):
+            self._show_estimate(event)
+        elif isinstance(event, BatchFinished):
+            if time.monotonic() >= self._next_refresh:
+                self._next_refresh = time.monotonic() + REFRESH_SECONDS
+                self._show(event.epoch + event.batch / self._n_batches, event.loss)
+        elif isinstance(event, EpochFinished):
+            self._show_epoch(event)
+
+    def _start(self, event: TrainingStarted) -> None:
+        self._n_epochs, self._n_batches = event.n_epochs, event.n_batches
+        self._first_done, self._started = (
+            event.epoch + event.batch / event.n_batches,
+            time.monotonic(),
+        )
+        self._draw(total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
+
+    def _show_estimate(self, event: EstimateMade) -> None:
+        if event.seconds > LONG_RUN_SECONDS:
+            self._tell(
+                f"training will take about {in_words(event.seconds)}, validation not counted, "
+                f"and beside program and data {described_memory(event.memory)}"
+            )
+
+    def _show(self, done: float, loss: float) -> None:
+        epoch = min(int(done) + 1, self._n_epochs)
+        self._draw(
+            completed=done,
+            description=f"epoch {epoch}/{self._n_epochs}",
+            numbers=", ".join(
+                [f"loss {loss:.4f}", *self._validation_text(), *self._pace_text(done)]
+            ),
+        )
+
+    def _validation_text(self) -> list[str]:
+        if not self._best_epoch:
+            return []
+        if self._is_wide:
+            return [
+                f"validation {self._validation:.4f} (best {self._best:.4f} in epoch {self._best_epoch})"
+            ]
+        return [f"best {self._best:.4f} ({self._best_epoch})"]
+
+    def _pace_text(self, done: float) -> list[str]:
+        parts = [] if self._seconds is None else [f"{self._seconds:.1f} s/epoch"]
+        # From the whole time so far, so that validation and checkpoints are in it.
+        since = done - self._first_done
+        if since > 0 and done < self._n_epochs:
+            left = (time.monotonic() - self._started) / since * (self._n_epochs - done)
+            parts.append(f"{clock(left)} left")
+        return parts
+
+    def _show_epoch(self, event: EpochFinished) -> None:
+        self._seconds = event.seconds
+        if event.validation is not None:
+            self._validation = event.validation
+            if event.is_best:
+                self._best, self._best_epoch = event.validation, event.epoch
+        self._show(event.epoch, event.loss)
+        if not self._is_drawn and event.validation is not None:
+            self._tell(
+                f"epoch {event.epoch}: loss {event.loss:.4f}, validation {event.validation:.4f}"
+                f"{' (best)' if event.is_best else ''}, {event.seconds:.1f} s per epoch"
+            )
+
+
+def clock(seconds: float) -> str:
+    """Time as hours, minutes and seconds, the first left out where there are none.
+
+    >>> clock(75), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def in_words(seconds: float) -> str:
+    """Time in the largest unit that fits.
+
+    >>> in_words(48), in_words(150), in_words(9000)
+    ('48 s', '2.5 min', '2.5 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

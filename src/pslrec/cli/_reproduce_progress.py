@@ -1,0 +1,158 @@
+"""What a person sees while cells run: a live table, or a line per finished cell where there is no terminal."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from pslrec.cli._ending import UNFINISHED
+from pslrec.cli._progress import clock
+from pslrec.cli._telling import can_redraw, tell
+from pslrec.reproduction.execution import State, Task
+
+if TYPE_CHECKING:
+    from pslrec.reproduction.reproducing import Reproduction
+
+_RUNS = logging.getLogger("pslrec.experiment")
+SHOWN_DONE, SHOWN_NEXT = 6, 8
+# A log is read by people who wonder whether anything goes on.
+SECONDS_BETWEEN_LINES = 60.0
+FINISHED: tuple[State, ...] = ("done", "failed")
+NAMES: dict[State, str] = {
+    "done": "done",
+    "running": "running",
+    "waiting": "left",
+    "stopped": "stopped",
+    "busy": "in another process",
+    "failed": "failed",
+    "absent": "without data",
+}
+
+
+class CellsProgress:
+    """Shows tasks as they change."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True)
+            if can_redraw(console)
+            else None
+        )
+        self.tasks: Sequence[Task] = ()
+        self._told: set[int] = set()
+        self._told_at = time.monotonic()
+
+    def __enter__(self) -> "CellsProgress":
+        # What a single run says about itself would be said for every cell, in the middle of the table.
+        _RUNS.setLevel(logging.WARNING)
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _RUNS.setLevel(logging.NOTSET)
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, tasks: Sequence[Task]) -> None:
+        """Show how far everything is."""
+        n_known, self.tasks = len(self.tasks), tasks
+        if self._live is not None:
+            self._live.update(_table(tasks), refresh=True)
+            return
+        finished = [task for task in tasks if task.state in FINISHED and id(task) not in self._told]
+        self._told.update(map(id, finished))
+        if len(tasks) > n_known:
+            # What an earlier command has finished is counted, not told again.
+            tell(self.console, _summary(tasks))
+            return
+        n_possible = sum(task.state != "absent" for task in tasks)
+        if finished:
+            self._told_at = time.monotonic()
+        elif time.monotonic() - self._told_at > SECONDS_BETWEEN_LINES:
+            self._told_at = time.monotonic()
+            for task in (task for task in tasks if task.state == "running"):
+                tell(
+                    self.console,
+                    f"{task.cell.label()}: {100 * task.share:.0f} %{_left(tasks, ', about ')}",
+                )
+        for number, task in enumerate(finished, len(self._told) - len(finished) + 1):
+            tell(
+                self.console,
+                f"{number}/{n_possible} {task.state}: {_line(task)}{_left(tasks, ', about ')}",
+            )
+
+
+def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproduction") -> int:
+    """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
+    absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
+    failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
+    n_recorded = sum(task.is_recorded for task in tasks)
+    hint = "" if reproduction.is_apart else "; --again runs what has a recorded row"
+    recorded = [f"{n_recorded} done before, not run now{hint}"] if n_recorded else []
+    for text in (_summary(tasks), *recorded, *absent, *reproduction.notes, *failed):
+        tell(console, text)
+    return UNFINISHED if failed or absent else 0
+
+
+def plan_table(tasks: Sequence[Task]) -> Table:
+    """Every cell, what is known of it, and about how long it takes if it is left."""
+    table = _cells_table()
+    for task in tasks:
+        known = {"waiting": f"about {clock(task.seconds)}", "absent": ""}.get(
+            task.state, task.message
+        )
+        table.add_row(escape(task.cell.label()), NAMES[task.state], escape(known))
+    return table
+
+
+def _line(task: Task) -> str:
+    return f"{task.cell.label()}: {task.message}"
+
+
+def _summary(tasks: Sequence[Task]) -> str:
+    counts = Counter(task.state for task in tasks)
+    parts = [f"{counts[state]} {name}" for state, name in NAMES.items() if counts[state]]
+    cells = f"{len(tasks)} {'cell' if len(tasks) == 1 else 'cells'}"
+    return f"{cells}: {', '.join(parts) or 'none'}{_left(tasks, '; about ')}"
+
+
+def _left(tasks: Sequence[Task], before: str) -> str:
+    seconds = sum(task.seconds_left for task in tasks)
+    return f"{before}{clock(max(seconds, 1))} left" if seconds else ""
+
+
+def _table(tasks: Sequence[Task]) -> Table:
+    done = [task for task in tasks if task.state in ("done", "failed", "busy")][-SHOWN_DONE:]
+    running = [task for task in tasks if task.state == "running"]
+    waiting = [task for task in tasks if task.state == "waiting"][:SHOWN_NEXT]
+    table = _cells_table(_summary(tasks))
+    for task in [*done, *running, *waiting]:
+        share = (
+            f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left"
+            if task.state == "running"
+            else ""
+        )
+        note = f"about {clock(task.seconds)}" if task.state == "waiting" else task.message
+        table.add_row(escape(task.cell.label()), f"{task.state}{share}", escape(note))
+    return table
+
+
+def _cells_table(title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in ("cell", "state", "result"):
+        table.add_column(name)
+    return table

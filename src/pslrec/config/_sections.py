@@ -1,0 +1,247 @@
+"""The sections of a configuration: what can be set, in which bounds, and what it means."""
+
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from pslrec.training import TrainingOptions
+
+# Splits whose test part is of another distribution than training; published ones have the name at the end of theirs.
+SHIFTED_SPLITS = ("popularity", "temporal")
+
+# Up to so many items, training on all of them is the default; beyond, blocks share a part of them.
+LARGEST_CATALOG = 100_000
+SHARED_BEYOND = 8192
+
+# Epochs of "auto": where an epoch has few steps, ten of them would end a gentle training before it got anywhere. A log of a
+# single step shall not be gone through, and looked at, a thousand times.
+FEWEST_EPOCHS, MOST_EPOCHS, AUTO_STEPS = 10, 100, 1600
+
+
+# Ends that nobody comes near: a number beyond them is a slip of the finger, and would be found out by a full memory, by a run
+# that never ends, or by a library that has no such numbers.
+MOST = 2**31 - 1
+MOST_RUN_EPOCHS = 1_000_000
+LARGEST_RATE = 1e38  # about the largest number of single precision
+LARGEST_RATING = 1e30
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+ListLength = Annotated[int, Field(gt=0, le=MOST)]
+
+
+class Section(BaseModel):
+    """A section that knows its settings and refuses others; a number in quotes, or true for 1, is a mistake."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        validate_default=True,
+        protected_namespaces=(),
+    )
+
+
+class DataSection(Section):
+    """Where interactions come from, and how they are divided."""
+
+    source: str = Field("debian", description="a file, directory, zip, or the name of a data set")
+    split: str = Field("iid", description="how to divide interactions that do not come split")
+    train_fraction: float | None = Field(
+        None, gt=0, lt=1, description="share of the training part, 0.8 if not given"
+    )
+    split_seed: Seed = Field(0, description="seed of the split; 0 gives the published ones")
+    validation: Literal["paper", "fraction", "none"] | None = Field(
+        None,
+        description="how validation is carved out of training; by protocol and split if not given",
+    )
+    validation_seed: Seed = Field(2024, description="seed of the validation part")
+    minimum_rating: float | None = Field(
+        None, ge=-LARGEST_RATING, le=LARGEST_RATING, description="remove interactions rated lower"
+    )
+    k_core: int = Field(
+        0, ge=0, le=MOST, description="interactions that every user and item must have"
+    )
+    repair: bool = Field(
+        False, description="drop test pairs that are in training, or never trained on"
+    )
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether the test part is of another distribution; the paper has no validation part for those."""
+        ending = Path(self.source).stem.rpartition("-")[2]
+        return self.split in SHIFTED_SPLITS or ending in SHIFTED_SPLITS
+
+
+class ComponentSection(BaseModel):
+    """A part chosen by name; its other settings are the arguments of its constructor."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+    name: str
+
+    def options(self) -> dict[str, Any]:
+        """The settings beside the name."""
+        return dict(self.model_extra or {})
+
+
+class BackboneSection(ComponentSection):
+    """The backbone and its options."""
+
+    name: str = "mf"
+
+
+class LossSection(ComponentSection):
+    """The loss and its options."""
+
+    name: str = "psl-relu"
+
+
+class NoiseSection(Section):
+    """False negatives, for the paper's noise setting; probability 0 leaves it out."""
+
+    probability: float = Field(0.0, ge=0, le=1, description="of a draw among the false negatives")
+    fraction: float = Field(
+        0.1, gt=0, lt=1, description="share of the training pairs declared false negatives"
+    )
+    scope: Literal["per-user", "global"] = Field(
+        "per-user", description="draw some of each user's pairs, or among all pairs"
+    )
+    keep_positives: bool = Field(False, description="whether they stay positives as well")
+    before_validation: bool = Field(
+        False, description="declare them before the validation part is carved out"
+    )
+    hide_at_test: bool = Field(False, description="whether they are hidden from the ranked lists")
+    seed: Seed = Field(0, description="of the draw")
+
+
+MOST_NEGATIVES = 1_000_000
+
+
+def _checked_negatives(value: object) -> object:
+    is_number = (
+        isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_NEGATIVES
+    )
+    is_name = isinstance(value, str) and re.fullmatch(r"auto|catalog|shared:[1-9][0-9]{0,8}", value)
+    if value is None or is_number or is_name:
+        return value
+    raise PydanticCustomError(
+        "negatives",
+        "Input should be a number from 1 to 1,000,000, 'auto', 'catalog', or 'shared:N' with a number N such as 8192",
+    )
+
+
+class SamplingSection(Section):
+    """Batches, and where negatives come from."""
+
+    negatives: Annotated[int | str | None, BeforeValidator(_checked_negatives)] = Field(
+        None,
+        description='per positive, "catalog" for all there are, "shared:8192" for so many per block of users, or "auto" '
+        "for the catalogue if it has at most 100,000 items; if not given, auto, or in the paper's protocol the loss's number",
+    )
+    batch_pairs: int = Field(
+        1024,
+        ge=1,
+        le=MOST,
+        description="positive pairs of a step, about so many with the catalogue",
+    )
+    replacement: bool = Field(True, description="whether an item may be drawn twice for a positive")
+    include_positives: bool = Field(
+        False, description="with the catalogue: a user's positives are negatives as well"
+    )
+    noise: NoiseSection = NoiseSection()
+
+    def n_shared(self, n_items: int) -> int | None:
+        """How many items the users of a block share as negatives, of a catalogue of so many; `None` for all of them.
+
+        >>> SamplingSection(negatives="shared:64").n_shared(1000), SamplingSection(negatives="auto").n_shared(1000)
+        (64, None)
+        """
+        if self.negatives == "auto":
+            return None if n_items <= LARGEST_CATALOG else SHARED_BEYOND
+        is_shared = isinstance(self.negatives, str) and self.negatives.startswith("shared:")
+        return int(str(self.negatives).removeprefix("shared:")) if is_shared else None
+
+
+def _checked_epochs(value: object) -> object:
+    is_number = (
+        isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_RUN_EPOCHS
+    )
+    if is_number or value == "auto":
+        return value
+    raise PydanticCustomError("epochs", "Input should be a number from 1 to 1,000,000, or 'auto'")
+
+
+class TrainingSection(Section):
+    """The loop and its optimiser."""
+
+    learning_rate: float = Field(0.01, gt=0, le=LARGEST_RATE, description="of Adam")
+    schedule: Literal["constant", "cosine", "linear"] = Field(
+        "constant", description="how the learning rate falls over the epochs"
+    )
+    weight_decay: float = Field(
+        0.0,
+        ge=0,
+        le=LARGEST_RATE,
+        description="coupled into the gradient, for every row at every step",
+    )
+    epochs: Annotated[int | Literal["auto"], BeforeValidator(_checked_epochs)] = Field(
+        200,
+        description='passes over the training pairs, or "auto": 10, or up to 100 until there are 1,600 steps',
+    )
+    validate_every: int = Field(
+        5, ge=1, le=MOST, description="epochs between two looks at the validation part"
+    )
+    patience: int = Field(
+        0,
+        ge=0,
+        le=MOST,
+        description="looks without a better one before stopping early; 0 never stops early",
+    )
+    checkpoint_seconds: float = Field(
+        30.0, ge=0, le=MOST, description="time between two checkpoints"
+    )
+    seed: Seed = Field(2024, description="of everything random in training")
+    refit: bool = Field(
+        False,
+        description="train again on training and validation data, for as many epochs as chosen",
+    )
+    warm_start: str | None = Field(
+        None, description="directory of a finished run whose users and items to start from"
+    )
+
+    def trainer_options(self, steps_per_epoch: int) -> TrainingOptions:
+        """As the trainer takes them.
+
+        Args:
+            steps_per_epoch: of the batches.
+
+        >>> [TrainingSection(epochs="auto").trainer_options(steps).epochs for steps in (1, 32, 160, 700)]
+        [100, 50, 10, 10]
+        """
+        settings = self.model_dump(exclude={"refit", "warm_start"})
+        if self.epochs == "auto":
+            enough = math.ceil(AUTO_STEPS / steps_per_epoch)
+            settings["epochs"] = min(max(enough, FEWEST_EPOCHS), MOST_EPOCHS)
+        return TrainingOptions(**settings)
+
+
+def _as_tuple(value: object) -> object:
+    # TOML has lists; a single number is a list of one.
+    return (
+        tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
+    )
+
+
+class EvaluationSection(Section):
+    """How a model is judged."""
+
+    k: Annotated[tuple[ListLength, ...], BeforeValidator(_as_tuple)] = Field(
+        (5, 20, 50), min_length=1, description="lengths of the ranked lists"
+    )
+    protocol: Literal["strict", "paper"] = Field(
+        "strict", description="what is hidden, and who counts; see the docs"
+    )
+    memory_megabytes: int = Field(256, ge=16, le=MOST, description="what an evaluation may use")

@@ -1,0 +1,75 @@
+"""What a data set looks like in numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pslrec.data._interactions import Interactions
+
+
+@dataclass(frozen=True)
+class Description:
+    """Counts and distributions of interactions.
+
+    Args:
+        n_users: users with at least one interaction.
+        n_items: items with at least one interaction.
+        n_interactions: pairs, repeated ones too.
+        density: share of the user-item matrix that is filled; a repeated pair fills one place.
+        history_lengths: interactions per user, ascending.
+        item_popularity: interactions per item, descending.
+    """
+
+    n_users: int
+    n_items: int
+    n_interactions: int
+    density: float
+    history_lengths: np.ndarray
+    item_popularity: np.ndarray
+
+    @property
+    def head_share(self) -> float:
+        """Share of all interactions that goes to the most popular tenth of the items."""
+        return float(self.item_popularity[: max(self.n_items // 10, 1)].sum() / self.n_interactions)
+
+    @property
+    def gini(self) -> float:
+        """How unequal the popularity of items is: 0 if all are equally popular, near 1 if one takes all."""
+        ranks = np.arange(self.n_items, 0, -1)
+        return float(
+            (
+                2 * (ranks * self.item_popularity).sum() / self.item_popularity.sum()
+                - self.n_items
+                - 1
+            )
+            / self.n_items
+        )
+
+    @property
+    def tail_items(self) -> int:
+        """How many of the least popular items together get a fifth of the interactions."""
+        cumulative = np.cumsum(self.item_popularity[::-1])
+        return int(np.searchsorted(cumulative, 0.2 * self.n_interactions, side="right"))
+
+
+def describe(interactions: Interactions) -> Description:
+    """Describe interactions.
+
+    >>> summary = describe(Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"]))
+    >>> summary.n_users, summary.n_items, summary.density
+    (2, 2, 0.75)
+    """
+    history_lengths = np.sort(interactions.user_counts())
+    item_popularity = np.sort(interactions.item_counts())[::-1]
+    history_lengths = history_lengths[history_lengths > 0]
+    item_popularity = item_popularity[item_popularity > 0]
+    n_users, n_items = len(history_lengths), len(item_popularity)
+    n_pairs = int(np.count_nonzero(np.diff(np.sort(interactions.pair_keys()), prepend=-1)))
+    return Description(
+        n_users,
+        n_items,
+        len(interactions),
+        n_pairs / (n_users * n_items) if n_users else 0.0,
+        history_lengths,
+        item_popularity,
+    )

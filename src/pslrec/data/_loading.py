@@ -1,0 +1,111 @@
+"""Data by name or path: what the command line and configuration call DATA."""
+
+from pathlib import Path
+from typing import Any
+
+from pslrec.data._columns import Columns
+from pslrec.data._dataset import Dataset
+from pslrec.data._interactions import Interactions
+from pslrec.data._preparation import Preparation, prepare
+from pslrec.data._published import is_published_split, read_published
+from pslrec.data._reading import read_interactions
+from pslrec.data._synthetic import planted_tastes
+from pslrec.data.embedded import debian_packages
+from pslrec.data.formats import ReadOptions
+from pslrec.data.sources import SOURCES, find
+from pslrec.errors import DataError
+
+
+def _synthetic() -> Interactions:
+    return planted_tastes().interactions
+
+
+EMBEDDED = {"debian": debian_packages, "synthetic": _synthetic}
+
+
+def load(
+    data: str | Path,
+    *,
+    columns: Columns | None = None,
+    format: str | None = None,  # noqa: A002 - the word users look for
+    separator: str | None = None,
+    header: bool | None = None,
+    repair: bool = False,
+) -> Interactions | Dataset:
+    """Find data by name or path: a `Dataset` where it comes split, else `Interactions`.
+
+    Args:
+        data: `debian` or `synthetic` (they come with the package), the name of a source such as `gowalla` (its published split if
+            that is on this machine, else its raw file, prepared as in the paper), or the path of a file, directory or zip.
+        columns: as in `read_interactions`.
+        format: as in `read_interactions`.
+        separator: as in `read_interactions`.
+        header: as in `read_interactions`.
+        repair: as in `read_published`.
+
+    >>> load("debian")
+    Interactions(150,559 pairs of 15,877 users and 5,077 items)
+    """
+    path = Path(data)
+    if is_name(str(data)):
+        return EMBEDDED[str(data)]() if str(data) in EMBEDDED else _load_source(str(data))
+    if not _exists(path) and path.suffix == "":
+        names = ", ".join([*EMBEDDED, *SOURCES])
+        raise DataError(
+            f"{data}: no such file, and no data set of that name; the names are {names}"
+        )
+    if is_published_split(path):
+        options = ReadOptions(columns or Columns(), separator, header)
+        loaded: Interactions | Dataset = read_published(
+            path, options=options, format=format, repair=repair
+        )
+    elif path.is_dir():
+        raise DataError(
+            f"{path}: there is no `train.tsv` in this directory; give a file, or a directory with train and test"
+        )
+    else:
+        loaded = read_interactions(
+            path, columns=columns, format=format, separator=separator, header=header
+        )
+    _check_variety(loaded, path)
+    return loaded
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(f"{path} can not be read: {error.strerror}") from error
+
+
+def is_name(data: str) -> bool:
+    """Whether `load` takes this as the name of data, not as a path.
+
+    >>> is_name("debian"), is_name("log.csv")
+    (True, False)
+    """
+    return data in EMBEDDED or (data in SOURCES and not _exists(Path(data)))
+
+
+def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
+    for vocabulary in (loaded.user_vocabulary, loaded.item_vocabulary):
+        if len(vocabulary) < 2:
+            kind, identifier = vocabulary.kind, vocabulary.ids([0])[0]
+            raise DataError(
+                f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be learnt from that; "
+                f"give more data, or name another {kind} column with `{kind}=` "
+                f"(on the command line `pslrec data prepare --{kind}-column`)"
+            )
+
+
+def load_interactions(data: str | Path, **options: Any) -> Interactions:
+    """As `load`, but what comes split is put together again, each pair that is in several parts once."""
+    loaded = load(data, repair=True, **options)
+    return loaded.whole() if isinstance(loaded, Dataset) else loaded
+
+
+def _load_source(name: str) -> Interactions | Dataset:
+    source, path = SOURCES[name], find(name)
+    if path.suffix == ".zip" and path.stem == source.stem:
+        return read_published(path)
+    return prepare(source.read_raw(path), Preparation(source.min_rating, source.k_core))

@@ -1,0 +1,224 @@
+"""From a raw log to what models are trained on: rating threshold, duplicates, k-core."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pslrec.data._interactions import Interactions
+from pslrec.errors import DataError
+
+Weighting = Literal["none", "count", "rating"]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What to keep of a log.
+
+    Args:
+        minimum_rating: interactions rated lower are removed; `None` keeps all.
+        k_core: repeat removing users and items with fewer interactions than this, until none is left; 0 keeps all.
+        weights: what a pair's confidence is: always 1, how often it was seen, or the sum of its ratings.
+    """
+
+    minimum_rating: float | None = None
+    k_core: int = 0
+    weights: Weighting = "none"
+
+
+PAPER = Preparation(minimum_rating=3, k_core=10)
+
+
+def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Interactions:
+    """Filter a log as the paper does: ratings of at least 3, each pair once, the 10-core.
+
+    Of a repeated pair the first one (by time where it is known) is kept. The result is sorted by user and item, and its
+    vocabularies hold only who is left, in the order they had.
+
+    >>> log = Interactions.from_ids(["ann", "ann", "bob", "bob", "bob"], [1, 2, 1, 2, 3])
+    >>> prepare(log, Preparation(k_core=2)).to_frame().rows()
+    [('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2)]
+    """
+    if preparation.k_core < 0:
+        raise DataError(f"`k_core` must not be negative, got {preparation.k_core}")
+    if preparation.weights not in get_args(Weighting):
+        raise DataError(
+            f"`weights` must be one of {', '.join(get_args(Weighting))}, got `{preparation.weights}`"
+        )
+    if len(interactions) == 0:
+        raise DataError("there are no interactions to prepare")
+    if preparation.weights == "rating" and interactions.ratings is None:
+        raise DataError(
+            "`weights` can not be `rating`, the interactions have no ratings; use `count` or `none`"
+        )
+    liked = _rated(interactions, preparation.minimum_rating)
+    # Repeated pairs only make a core larger: who is outside of it with them is outside without, and need not be sorted.
+    inside = k_core_mask(liked, preparation.k_core)
+    if not inside.any():
+        raise DataError(_why_empty(liked, preparation.k_core))
+    distinct = distinct_pairs(liked if inside.all() else liked.select(inside), preparation.weights)
+    kept = k_core_mask(distinct, preparation.k_core)
+    if not kept.any():
+        raise DataError(_why_empty(liked, preparation.k_core))
+    return compact(distinct if kept.all() else distinct.select(kept))
+
+
+def _rated(interactions: Interactions, minimum_rating: float | None) -> Interactions:
+    if minimum_rating is None or interactions.ratings is None:
+        return interactions
+    kept = interactions.ratings >= minimum_rating
+    if not kept.any():
+        highest = interactions.ratings.max()
+        raise DataError(
+            f"no interaction has a rating of at least {minimum_rating:g}, the highest is {highest:g}"
+        )
+    return interactions if kept.all() else interactions.select(kept)
+
+
+def has_repetitions(interactions: Interactions) -> bool:
+    """Whether a pair occurs more than once."""
+    keys = np.sort(interactions.pair_keys())
+    return bool((keys[1:] == keys[:-1]).any())
+
+
+def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> Interactions:
+    """Each pair once, sorted by user and item.
+
+    Of a repeated pair the earliest is kept, whatever the order of the rows where times are known. Weights add up.
+
+    Args:
+        interactions: a log, which may repeat pairs.
+        weights: as in `Preparation`.
+
+    >>> distinct_pairs(Interactions.from_ids(["ann", "ann", "bob"], [1, 1, 2])).to_frame().rows()
+    [('ann', 1), ('bob', 2)]
+    """
+    keys = interactions.pair_keys()
+    carries_columns = interactions.ratings is not None or interactions.timestamps is not None
+    if not carries_columns and interactions.weights is None and weights == "none":
+        # Nothing travels with a pair, so the sorted keys are all there is: half the time of sorting positions.
+        keys.sort()
+        keys = keys[_starts(keys)]
+        users, items = np.divmod(keys, interactions.n_items)
+        return Interactions(
+            users, items, interactions.user_vocabulary, interactions.item_vocabulary
+        )
+    order = _stable_order(keys, interactions.n_users * interactions.n_items)
+    keys = keys[order]
+    starts = _starts(keys)
+    if interactions.timestamps is not None:
+        order = _earliest_first(order, keys, starts, interactions.timestamps)
+    distinct = interactions.select(order[starts])
+    return _weighted(interactions, distinct, order, starts, weights)
+
+
+def _stable_order(keys: np.ndarray, bound: int) -> np.ndarray:
+    # Sorting numbers is several times faster than sorting positions, so where 63 bits hold a key (below `bound`) and its
+    # position, the position rides along in the low bits.
+    bits = len(keys).bit_length()
+    if bound.bit_length() + bits > 63:
+        return np.argsort(keys, kind="stable")
+    packed = (keys << bits) | np.arange(len(keys))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+def _earliest_first(
+    order: np.ndarray, sorted_keys: np.ndarray, starts: np.ndarray, timestamps: np.ndarray
+) -> np.ndarray:
+    # Pairs that occur once, most of them, are in their place already.
+    repeated = ~starts
+    repeated[:-1] |= ~starts[1:]
+    places = np.flatnonzero(repeated)
+    chosen = order[places]
+    order[places] = chosen[np.lexsort((timestamps[chosen], sorted_keys[places]))]
+    return order
+
+
+def _weighted(
+    interactions: Interactions,
+    distinct: Interactions,
+    order: np.ndarray,
+    starts: np.ndarray,
+    weights: Weighting,
+) -> Interactions:
+    if weights == "rating":
+        assert interactions.ratings is not None
+        values = interactions.ratings
+    elif weights == "count" or interactions.weights is not None:
+        values = (
+            np.ones(len(interactions), dtype=np.float32)
+            if interactions.weights is None
+            else interactions.weights
+        )
+    else:
+        return distinct
+    sums = np.add.reduceat(values[order].astype(np.float64), np.flatnonzero(starts))
+    return Interactions(
+        distinct.users,
+        distinct.items,
+        distinct.user_vocabulary,
+        distinct.item_vocabulary,
+        distinct.ratings,
+        distinct.timestamps,
+        sums,
+    )
+
+
+def _starts(sorted_keys: np.ndarray) -> np.ndarray:
+    starts = np.ones(len(sorted_keys), dtype=bool)
+    np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=starts[1:])
+    return starts
+
+
+def k_core_mask(interactions: Interactions, k: int) -> np.ndarray:
+    """Which interactions belong to the k-core: the largest part in which every user and item has at least k."""
+    users, items = interactions.users, interactions.items
+    user_counts, item_counts = interactions.user_counts(), interactions.item_counts()
+    inside = np.ones(len(interactions), dtype=bool)
+    while True:
+        # Counts only fall, so what has left once is never let in again.
+        stays = (user_counts >= k)[users]
+        stays &= (item_counts >= k)[items]
+        left = np.flatnonzero(inside != stays)
+        if len(left) == 0:
+            return inside
+        inside = stays
+        user_counts -= np.bincount(users[left], minlength=len(user_counts))
+        item_counts -= np.bincount(items[left], minlength=len(item_counts))
+
+
+def compact(interactions: Interactions) -> Interactions:
+    """The same interactions over vocabularies that hold only the users and items that occur."""
+    user_rows = np.flatnonzero(interactions.user_counts())
+    item_rows = np.flatnonzero(interactions.item_counts())
+    if len(user_rows) == interactions.n_users and len(item_rows) == interactions.n_items:
+        return interactions
+    new_user = np.zeros(interactions.n_users, dtype=np.int32)
+    new_user[user_rows] = np.arange(len(user_rows), dtype=np.int32)
+    new_item = np.zeros(interactions.n_items, dtype=np.int32)
+    new_item[item_rows] = np.arange(len(item_rows), dtype=np.int32)
+    return Interactions(
+        new_user[interactions.users],
+        new_item[interactions.items],
+        interactions.user_vocabulary.select(user_rows),
+        interactions.item_vocabulary.select(item_rows),
+        interactions.ratings,
+        interactions.timestamps,
+        interactions.weights,
+    )
+
+
+def _why_empty(interactions: Interactions, k: int) -> str:
+    distinct = distinct_pairs(interactions)
+    # A core lies within every core of lower k, so the largest that is not empty is found by halving.
+    largest, empty = 1, min(k, int(distinct.user_counts().max()) + 1)
+    while empty - largest > 1:
+        middle = (largest + empty) // 2
+        largest, empty = (
+            (middle, empty) if k_core_mask(distinct, middle).any() else (largest, middle)
+        )
+    return (
+        f"nothing is left of {len(distinct):,} interactions in the {k}-core; "
+        f"the largest core that is not empty is {largest}: lower `k_core` (on the command line --k-core)"
+    )

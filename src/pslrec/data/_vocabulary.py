@@ -1,0 +1,118 @@
+"""External ids of users or items, and the row numbers that stand for them inside."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pslrec.errors import DataError, UnknownNameError
+
+
+class Vocabulary:
+    """An immutable two-way map between external ids and row numbers 0, 1, 2, ...
+
+    Args:
+        ids: the external ids in row order, all different and of one type: whole numbers, text, or what else polars can hold.
+        kind: what the ids name, for messages: "user" or "item".
+
+    >>> items = Vocabulary(["apt", "bash", "coreutils"], kind="item")
+    >>> items.rows(["coreutils", "apt"])
+    array([2, 0], dtype=int32)
+    >>> items.ids([1])
+    ['bash']
+    >>> items.rows(["zsh"])
+    Traceback (most recent call last):
+    pslrec.errors.UnknownNameError: unknown item `zsh`
+    """
+
+    def __init__(self, ids: Sequence[Any] | pl.Series | np.ndarray, kind: str = "id") -> None:
+        self._kind = kind
+        self._series = as_series(ids, kind)
+        if self._series.null_count():
+            raise DataError(f"{kind} ids must not be missing: {self._series.null_count()} are")
+        repeated = len(self._series) - self._series.n_unique()
+        if repeated:
+            raise DataError(f"{kind} ids of a vocabulary must be unique: {repeated} repeat")
+
+    @property
+    def kind(self) -> str:
+        """What the ids name."""
+        return self._kind
+
+    @property
+    def series(self) -> pl.Series:
+        """The external ids in row order."""
+        # A series can be changed in place, so callers get one of their own over the same memory.
+        return self._series.clone()
+
+    @cached_property
+    def _row_of(self) -> dict[Any, int]:
+        return {identifier: row for row, identifier in enumerate(self._series.to_list())}
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __contains__(self, identifier: object) -> bool:
+        return identifier in self._row_of
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Vocabulary)
+            and self._series.dtype == other._series.dtype
+            and self._series.equals(other._series)
+        )
+
+    def __hash__(self) -> int:
+        return hash(len(self))
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} {self.kind}s)"
+
+    def rows(self, identifiers: Iterable[Any]) -> np.ndarray:
+        """Row numbers of external ids; unknown ones raise."""
+        try:
+            return np.fromiter(
+                (self._row_of[identifier] for identifier in identifiers), dtype=np.int32
+            )
+        except KeyError as missing:
+            raise UnknownNameError(f"unknown {self.kind} `{missing.args[0]}`") from None
+
+    def find(self, identifier: object) -> int | None:
+        """Row number of an external id, or `None` if it is unknown.
+
+        >>> Vocabulary(["apt", "bash"]).find("bash"), Vocabulary(["apt", "bash"]).find("zsh")
+        (1, None)
+        """
+        try:
+            return self._row_of.get(identifier)
+        except TypeError:  # what can not be a key is no id
+            return None
+
+    def ids(self, rows: Iterable[int]) -> list[Any]:
+        """External ids of row numbers."""
+        positions = np.asarray(rows, dtype=np.int64)
+        if len(positions) and (positions.min() < 0 or positions.max() >= len(self)):
+            raise DataError(
+                f"{self.kind} `rows` must lie between 0 and {len(self) - 1}, got {positions.min()} to {positions.max()}"
+            )
+        return self._series.gather(positions).to_list()
+
+    def select(self, rows: np.ndarray) -> "Vocabulary":
+        """The vocabulary of some rows, renumbered in the order given."""
+        return Vocabulary(self._series.gather(rows), kind=self.kind)
+
+
+def as_series(ids: Iterable[Any], kind: str) -> pl.Series:
+    """Ids as one polars column, or a clear error where they are not of one type."""
+    values = ids if isinstance(ids, pl.Series | np.ndarray) else list(ids)
+    try:
+        series = pl.Series(kind, values)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"{kind} ids must all be whole numbers or all be text ({str(error).splitlines()[0]})"
+        ) from error
+    if series.dtype == pl.Object:
+        raise DataError(f"{kind} ids must be whole numbers or text, got {type(series[0]).__name__}")
+    return series

@@ -1,0 +1,163 @@
+"""The bytes of a file, unpacked if need be, with clear errors for what can go wrong on the way."""
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pslrec.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LIMIT_VARIABLE = "PSLREC_UNPACK_LIMIT"
+DEFAULT_LIMIT = "4GB"
+LIMIT_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+# No table of interactions has a longer line; a packed file of one endless line must not fill the memory.
+LONGEST_LINE = 1 << 26
+PIECE = 1 << 24
+
+
+def decompressed(path: Path) -> bytes | Path:
+    """The content of a gzipped file, or the path itself where a reader can take the file as it is."""
+    if not is_gzipped(path):
+        return as_it_is(path)
+    try:
+        with clear_gzip_errors(path), gzip.open(path, "rb") as file:
+            return b"".join(limited(file, path))
+    except MemoryError as error:
+        raise DataError(
+            f"{path}: unpacked, it does not fit into memory; split it into smaller files"
+        ) from error
+
+
+def as_it_is(path: Path) -> bytes | Path:
+    """The path itself, or the bytes where polars would take its name for a pattern of names."""
+    return path.read_bytes() if any(character in str(path) for character in "*?[") else path
+
+
+def in_memory(content: bytes | Path) -> bytes:
+    """The bytes themselves, for the slow second look at a file in which something is wrong."""
+    return content.read_bytes() if isinstance(content, Path) else content
+
+
+def unpack_limit() -> int:
+    """How many bytes a packed file may unpack to; the environment variable `PSLREC_UNPACK_LIMIT` sets it.
+
+    >>> unpack_limit()
+    4000000000
+    """
+    text = os.environ.get(LIMIT_VARIABLE, DEFAULT_LIMIT)
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(MB|GB|TB)\s*", text, flags=re.IGNORECASE)
+    if parts is None:
+        raise DataError(f"`{LIMIT_VARIABLE}` must be a size such as 500MB or 20GB, got `{text}`")
+    number, unit = parts.groups()
+    return int(float(number) * LIMIT_UNITS[unit.upper()])
+
+
+def limited(file: IO[bytes] | gzip.GzipFile, path: Path, *, already: int = 0) -> Iterator[bytes]:
+    """The unpacked content in pieces, up to the limit: a small packed file may unpack to more than any disk holds.
+
+    Args:
+        file: what to read from.
+        path: the packed file, for messages.
+        already: bytes of the same archive that were unpacked before.
+    """
+    limit = unpack_limit()
+    size = already
+    while piece := file.read(PIECE):
+        size += len(piece)
+        if size > limit:
+            raise DataError(too_large(path, limit))
+        yield piece
+
+
+def too_large(path: Path, limit: int) -> str:
+    """What to say of a file that unpacks to more than the limit."""
+    return (
+        f"{path}: it unpacks to more than {limit / 1e9:g} GB, which is refused; if it is meant to be that large, "
+        f"raise the limit with the environment variable {LIMIT_VARIABLE}, for example {LIMIT_VARIABLE}=50GB"
+    )
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, without their ends, each with its number in the file; a byte-order mark is left out."""
+    number = size = 0
+    packed = is_gzipped(path)
+    limit = unpack_limit()
+    with clear_gzip_errors(path), gzip.open(path, "rb") if packed else path.open("rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            size += len(line)
+            if packed and size > limit:
+                raise DataError(too_large(path, limit))
+            if len(line) == LONGEST_LINE:
+                raise DataError(
+                    f"{path}: line {number} is longer than {LONGEST_LINE >> 20} MB; this is not a table"
+                )
+            if b"\0" in line:
+                raise DataError(
+                    f"{path}: line {number} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+                )
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            if line.strip():
+                yield number, line.rstrip(b"\r\n")
+
+
+def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
+    """The first lines that are not blank, without their ends, each with its number in the file."""
+    lines: list[tuple[int, str]] = []
+    for number, line in numbered_lines(path):
+        lines.append((number, line.decode(errors="replace")))
+        if len(lines) == count:
+            break
+    if not lines:
+        raise DataError(f"{path}: the file is empty")
+    if len(lines) == 1 and "\r" in lines[0][1]:
+        raise DataError(
+            f"{path}: its lines end with carriage returns only; convert them to line feeds"
+        )
+    return lines
+
+
+def is_gzipped(path: Path) -> bool:
+    """Whether the content is compressed, whatever the name; raises where there is no file to read, or it is no gzip."""
+    check_readable(path)
+    with path.open("rb") as file:
+        start = file.read(len(GZIP_MAGIC))
+    if path.suffix.lower() == ".gz" and start and start != GZIP_MAGIC:
+        raise DataError(
+            f"{path}: the name ends in .gz but the content is not gzip; fetch it again, or rename it"
+        )
+    return start == GZIP_MAGIC
+
+
+@contextmanager
+def clear_gzip_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in unpacking into one clear sentence."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path}: the gzip file is truncated or damaged ({error}); fetch it again"
+        ) from error
+
+
+def check_readable(path: Path) -> None:
+    """Raise a clear error where there is no file to read."""
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a directory, a file was expected")
+        if not path.exists():
+            raise DataError(f"{path}: no such file")
+        if not path.is_file():
+            raise DataError(
+                f"{path} is a pipe or a device, which can not be read twice; save it to a file first"
+            )
+        path.open("rb").close()
+    except OSError as error:
+        raise DataError(f"{path} can not be read: {error.strerror}") from error

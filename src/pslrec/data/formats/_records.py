@@ -1,0 +1,215 @@
+"""Where the rows of a text table begin and end: fields are counted line by line before the fast reader sees the file.
+
+The fast reader fills short rows up and, when it reads some columns only, passes over surplus fields. Either moves values
+into the wrong column without a word, so a row with another number of fields than the header is refused here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from pslrec.data.formats._bytes_of import BYTE_ORDER_MARK
+from pslrec.errors import DataError
+
+QUOTE, LINE_FEED, CARRIAGE_RETURN, NUL = b'"\n\r\0'
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the rows of a table should look like.
+
+    Args:
+        separator: one byte.
+        spelling: the separator as it stands in the file, for messages.
+        n_fields: fields of each row.
+        last_needed: position of the last field that is used.
+        quoted: whether quotation marks protect what is between them.
+        first_line: number of the first line of the table; those before it are blank.
+    """
+
+    separator: str
+    spelling: str
+    n_fields: int
+    last_needed: int
+    quoted: bool
+    first_line: int
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of a table, blank lines counted.
+
+    Args:
+        count: how many there are, the header among them.
+        blank: positions of those that hold nothing.
+    """
+
+    count: int
+    blank: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Rows:
+    starts: np.ndarray
+    ends: np.ndarray
+    n_separators: np.ndarray
+
+
+def bytes_array(content: bytes | Path) -> np.ndarray:
+    """The bytes of a file as numbers, without reading it into memory."""
+    return (
+        np.memmap(content, mode="r")
+        if isinstance(content, Path)
+        else np.frombuffer(content, dtype=np.uint8)
+    )
+
+
+def check_records(path: Path, content: bytes | Path, shape: Shape) -> Records:
+    """The rows of a table; raises at the first that has too many fields, or too few although all that are used are there.
+
+    A row that lacks a field that is used is left to the check for gaps, which knows the name of the column.
+    """
+    data = bytes_array(content)
+    _check_before(path, data, shape)
+    expected = shape.n_fields - 1
+    count = 0
+    blank: list[np.ndarray] = []
+    for rows in _rows(path, data, shape):
+        odd = np.flatnonzero(rows.n_separators != expected)
+        if len(odd):
+            is_blank = _are_blank(data, rows, odd)
+            blank.append(odd[is_blank] + count)
+            _check_odd(path, data, rows, odd[~is_blank], shape)
+        count += len(rows.starts)
+    return Records(count, np.concatenate(blank) if blank else np.zeros(0, dtype=np.int64))
+
+
+def line_of_record(path: Path, content: bytes | Path, shape: Shape, position: int) -> int:
+    """Number of the line in which the record at this position begins."""
+    data = bytes_array(content)
+    for rows in _rows(path, data, shape):
+        if position < len(rows.starts):
+            return line_at(data, int(rows.starts[position]))
+        position -= len(rows.starts)
+    raise IndexError(position)
+
+
+def line_at(data: np.ndarray, position: int) -> int:
+    """Number of the line that the byte at this position stands in."""
+    return int(np.count_nonzero(data[:position] == LINE_FEED)) + 1
+
+
+def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
+    """Begin, end and number of separators of each row, in pieces: a file may be larger than the memory."""
+    interesting = np.zeros(256, dtype=bool)
+    interesting[[LINE_FEED, CARRIAGE_RETURN, NUL, ord(shape.separator)]] = True
+    interesting[QUOTE] |= shape.quoted
+    start = begin = _start_of_line(data, shape.first_line)
+    n_pending = 0  # separators of a row that the piece before ended in
+    is_open = False
+    for offset in range(begin, len(data), CHUNK):
+        chunk = data[offset : offset + CHUNK]
+        places = np.flatnonzero(interesting[chunk])
+        kinds = chunk[places]
+        places += offset
+        _check_nul(path, data, places[kinds == NUL])
+        quotes = kinds == QUOTE
+        if is_open or quotes.any():
+            inside = (np.cumsum(quotes) + is_open) % 2 == 1
+            is_open ^= bool(np.count_nonzero(quotes) % 2)
+            outside = ~(inside | quotes)
+            places, kinds = places[outside], kinds[outside]
+        returns = kinds == CARRIAGE_RETURN
+        if returns.any():
+            _check_returns(path, data, places[returns])
+            places, kinds = places[~returns], kinds[~returns]
+        closing = np.flatnonzero(kinds == LINE_FEED)
+        if len(closing) == 0:
+            n_pending += len(kinds)
+            continue
+        n_separators = np.diff(closing, prepend=-1) - 1
+        n_separators[0] += n_pending
+        n_pending = len(kinds) - 1 - int(closing[-1])
+        ends = places[closing]
+        starts = np.concatenate(([start], ends[:-1] + 1))
+        start = int(ends[-1]) + 1
+        yield _Rows(starts, ends, n_separators)
+    if start < len(data):
+        yield _Rows(np.array([start]), np.array([len(data)]), np.array([n_pending]))
+
+
+def _check_before(path: Path, data: np.ndarray, shape: Shape) -> None:
+    # Lines of tabs alone look blank, but where tabs separate they are rows of empty fields.
+    before = data[: _start_of_line(data, shape.first_line)]
+    separators = np.flatnonzero(before == ord(shape.separator))
+    if len(separators):
+        line = line_at(data, int(separators[0]))
+        raise DataError(f"{path}: line {line} has nothing but separators in it; remove it")
+
+
+def _start_of_line(data: np.ndarray, number: int) -> int:
+    has_mark = data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK
+    start = len(BYTE_ORDER_MARK) if has_mark else 0
+    n_before = number - 1
+    for offset in range(0, len(data), CHUNK):
+        if n_before == 0:
+            break
+        ends = np.flatnonzero(data[offset : offset + CHUNK] == LINE_FEED)
+        if len(ends) >= n_before:
+            return int(ends[n_before - 1]) + offset + 1
+        n_before -= len(ends)
+    return start
+
+
+def _check_nul(path: Path, data: np.ndarray, places: np.ndarray) -> None:
+    if len(places):
+        line = line_at(data, int(places[0]))
+        raise DataError(
+            f"{path}: line {line} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+        )
+
+
+def _check_returns(path: Path, data: np.ndarray, places: np.ndarray) -> None:
+    # Programs do not agree whether a carriage return alone ends a line.
+    last = len(data) - 1
+    is_alone = data[np.minimum(places + 1, last)] != LINE_FEED
+    is_alone |= places == last
+    if is_alone.any():
+        line = line_at(data, int(places[is_alone][0]))
+        raise DataError(
+            f"{path}: line {line} has a carriage return that does not end it; remove it, or put the field in quotes"
+        )
+
+
+def _are_blank(data: np.ndarray, rows: _Rows, chosen: np.ndarray) -> np.ndarray:
+    """Which of the chosen rows hold nothing but white space; separators are no white space, even if they are tabs."""
+    starts, ends = rows.starts[chosen], rows.ends[chosen]
+    is_blank: np.ndarray = starts == ends
+    for place in np.flatnonzero((rows.n_separators[chosen] == 0) & ~is_blank).tolist():
+        text = data[starts[place] : ends[place]].tobytes()
+        is_blank[place] = not text.strip()
+    return is_blank
+
+
+def _check_odd(path: Path, data: np.ndarray, rows: _Rows, odd: np.ndarray, shape: Shape) -> None:
+    n_found = rows.n_separators[odd] + 1
+    is_wrong = (n_found > shape.n_fields) | (n_found > shape.last_needed)
+    if is_wrong.any():
+        first = int(np.flatnonzero(is_wrong)[0])
+        line = line_at(data, int(rows.starts[odd[first]]))
+        _refuse(path, line, int(n_found[first]), shape)
+
+
+def _refuse(path: Path, line: int, n_found: int, shape: Shape) -> NoReturn:
+    advice = f"put a field that has {shape.spelling!r} in it in quotes"
+    if not shape.quoted:
+        advice = f"no field may have {shape.spelling!r} in it"
+    if n_found < shape.n_fields:
+        advice = "fill in those that are missing, or remove the line"
+    raise DataError(
+        f"{path}: line {line} has {n_found} fields where {shape.n_fields} were expected; {advice}"
+    )

@@ -1,0 +1,80 @@
+"""What evaluation and inference ask of a model: scores over all items for some users, whatever made them."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Anything that scores every item for a user; higher is better, and only the order counts."""
+
+    @property
+    def n_users(self) -> int:
+        """Users that can be scored."""
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+
+    def score(self, users: np.ndarray) -> torch.Tensor:
+        """Scores of shape (len(users), n_items), float32, in a fresh tensor that the caller may overwrite."""
+
+
+@runtime_checkable
+class VectorScorer(Scorer, Protocol):
+    """A scorer whose scores are inner products, so that callers can block the product themselves."""
+
+    @property
+    def user_vectors(self) -> torch.Tensor:
+        """One row per user."""
+
+    @property
+    def item_vectors(self) -> torch.Tensor:
+        """One row per item."""
+
+
+class EmbeddingScorer:
+    """Inner products of user and item vectors.
+
+    For cosine scores pass vectors of length 1: the order is the same, and so is every metric.
+
+    Args:
+        user_vectors: one row per user.
+        item_vectors: one row per item, as wide as those of the users.
+
+    >>> scorer = EmbeddingScorer(torch.eye(2), torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+    >>> scorer.score(np.array([1]))
+    tensor([[0.0000, 0.5000, 1.0000]])
+    """
+
+    def __init__(self, user_vectors: torch.Tensor, item_vectors: torch.Tensor) -> None:
+        if (
+            user_vectors.ndim != 2
+            or item_vectors.ndim != 2
+            or user_vectors.shape[1] != item_vectors.shape[1]
+        ):
+            raise ValueError(
+                "`user_vectors` and `item_vectors` must be matrices of the same width, "
+                f"got shapes {tuple(user_vectors.shape)} and {tuple(item_vectors.shape)}"
+            )
+        self.user_vectors = user_vectors.detach().to(torch.float32).contiguous()
+        self.item_vectors = item_vectors.detach().to(torch.float32).contiguous()
+
+    @property
+    def n_users(self) -> int:
+        """Users that can be scored."""
+        return len(self.user_vectors)
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+        return len(self.item_vectors)
+
+    def score(self, users: np.ndarray) -> torch.Tensor:
+        """Scores of the users, one row each."""
+        return (
+            self.user_vectors[torch.from_numpy(np.asarray(users, dtype=np.int64))]
+            @ self.item_vectors.T
+        )

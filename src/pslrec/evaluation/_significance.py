@@ -1,0 +1,110 @@
+"""Whether two scorers differ by more than chance, judged user by user.
+
+Differences are paired: both values of a pair belong to the same user. What this measures is the chance of the draw of
+users; that of training (initial vectors, negatives) needs several seeds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from pslrec.evaluation._full_ranking import EvaluationResult
+from pslrec.seeding import generator
+
+# Users drawn at a time while resampling, to bound memory.
+_DRAWS = 2**22
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much better the second of two scorers is.
+
+    Args:
+        difference: mean over users of second minus first.
+        interval: bootstrap confidence interval of the difference.
+        t_test: p-value of the paired t-test (two-sided).
+        wilcoxon: p-value of the Wilcoxon signed-rank test (two-sided), users without difference left out.
+        n_users: users compared.
+    """
+
+    difference: float
+    interval: tuple[float, float]
+    t_test: float
+    wilcoxon: float
+    n_users: int
+
+
+def compare(
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 2024,
+) -> Comparison:
+    """Compare two scorers by their values of one metric for the same users.
+
+    Args:
+        first: one value per user.
+        second: one value for each of the same users, in the same order.
+        confidence: share of resamples inside the interval.
+        resamples: how often users are drawn anew, with replacement.
+        seed: for those draws.
+
+    >>> comparison = compare(np.zeros(100), np.tile([0.0, 0.2], 50))
+    >>> round(comparison.difference, 3), comparison.t_test < 0.001
+    (0.1, True)
+    """
+    if first.ndim != 1 or first.shape != second.shape or len(first) < 2:
+        raise ValueError(
+            "`first` and `second` must hold values of the same users, at least two, "
+            f"got shapes {first.shape} and {second.shape}"
+        )
+    if not 0 < confidence < 1:
+        raise ValueError(f"`confidence` must lie between 0 and 1, got {confidence}")
+    differences = np.asarray(second, dtype=np.float64) - first
+    if not differences.any():
+        return Comparison(0.0, (0.0, 0.0), 1.0, 1.0, len(first))
+    means = _resampled_means(differences, resamples, seed)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Comparison(
+        difference=float(differences.mean()),
+        interval=(float(low), float(high)),
+        t_test=_t_test(differences),
+        wilcoxon=float(stats.wilcoxon(differences[differences != 0]).pvalue),
+        n_users=len(differences),
+    )
+
+
+def compare_results(first: EvaluationResult, second: EvaluationResult, name: str) -> Comparison:
+    """Compare two evaluations by one of their metrics, such as `ndcg@20`."""
+    if (first.split, first.protocol) != (second.split, second.protocol):
+        raise ValueError(
+            "`first` and `second` must be evaluations of the same split and protocol, "
+            f"got {first.split}/{first.protocol} and {second.split}/{second.protocol}"
+        )
+    if not np.array_equal(first.users, second.users):
+        raise ValueError("`first` and `second` must be evaluations of the same users")
+    for result in (first, second):
+        if name not in result.per_user:
+            raise ValueError(f"`name` must be one of {', '.join(result.per_user)}, got {name!r}")
+    return compare(first.per_user[name], second.per_user[name])
+
+
+def _t_test(differences: np.ndarray) -> float:
+    # The same difference everywhere leaves no variance to test against.
+    if np.ptp(differences) == 0:
+        return 0.0
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+
+
+def _resampled_means(differences: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    draws = generator(seed, "bootstrap")
+    at_once = max(1, _DRAWS // len(differences))
+    means = np.empty(resamples)
+    for start in range(0, resamples, at_once):
+        count = min(at_once, resamples - start)
+        chosen = draws.integers(len(differences), size=(count, len(differences)), dtype=np.int32)
+        means[start : start + count] = differences[chosen].mean(axis=1)
+    return means

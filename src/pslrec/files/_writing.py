@@ -1,0 +1,263 @@
+"""The one way in which pslrec writes: under a name of its own, synced, then renamed; so a file is whole or absent.
+
+Several processes may write one file at the same time: the last one wins, and nobody ever sees half of it. What a killed process
+left behind is removed by the next one that writes beside it. Libraries write to a `WholeFile` and never to a path: then it
+does not matter what each of them makes of a full disk.
+"""
+
+import io
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, cast
+
+from pslrec.errors import PslrecError
+from pslrec.files._locks import CAN_LOCK, take_lock
+from pslrec.files._places import (
+    FileError,
+    explained,
+    is_temporary,
+    local_path,
+    temporary_name,
+)
+from pslrec.files._reading import check_regular
+
+
+class WholeFile(io.RawIOBase):
+    """Bytes on their way to a file; it remembers what the system said against one of them.
+
+    Args:
+        handle: of the open file, which is closed with it.
+    """
+
+    def __init__(self, handle: int) -> None:
+        super().__init__()
+        self._handle = handle
+        self.failure: OSError | None = None
+
+    def writable(self) -> bool:
+        """It is there to be written to."""
+        return True
+
+    def seekable(self) -> bool:
+        """Writers of archives go back to fill in lengths."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another place."""
+        return os.lseek(self._handle, offset, whence)
+
+    def write(self, data: Any) -> int:
+        """Write all of the bytes; the system may take them in several pieces."""
+        if self.closed:
+            raise ValueError("the file is written already")
+        rest = memoryview(data).cast("B")
+        n_bytes = len(rest)
+        try:
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+        except OSError as failure:
+            self.failure = failure
+            raise
+        return n_bytes
+
+    def sync(self) -> None:
+        """Wait until all of it is on the disk; raises if any of it is not, even where a library did not mind."""
+        if self.failure is not None:
+            raise self.failure
+        os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        if not self.closed:
+            os.close(self._handle)
+        super().close()
+
+
+@contextmanager
+def whole_file(
+    path: str | Path, *, make_parents: bool = False, error: type[PslrecError] = FileError
+) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` once it is written and synced.
+
+    If anything goes wrong, the old file stays as it was and nothing is left beside it.
+
+    Args:
+        path: of the file; a link is followed.
+        make_parents: whether to make the directories above it; otherwise they must be there.
+        error: what is raised if the file cannot be written.
+    """
+    target = _target(path, error)
+    with explained(path, "written", error=error):
+        if make_parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target.parent)
+        temporary, file = _temporary_file(target)
+        try:
+            yield cast(IO[bytes], file)
+            file.sync()
+            if os.name == "nt":  # where an open file cannot be renamed
+                file.close()
+            temporary.replace(target)
+            sync_directory(target.parent)
+        except BaseException as stop:
+            # Libraries make all kinds of exceptions of a full disk; the file knows better.
+            if file.failure is None or file.failure is stop:
+                raise
+            raise file.failure from stop
+        finally:
+            file.close()
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: str | Path, content: bytes, *, error: type[PslrecError] = FileError) -> None:
+    """Write a file, whole or not at all; see `whole_file`."""
+    with whole_file(path, error=error) as file:
+        file.write(content)
+
+
+def write_text(path: str | Path, text: str, *, error: type[PslrecError] = FileError) -> None:
+    """Write a text, whole or not at all; see `whole_file`."""
+    write_bytes(path, text.encode(), error=error)
+
+
+def append_line(path: Path, text: str, *, error: type[PslrecError] = FileError) -> None:
+    """Add a line and sync; if that fails, what was there stays as it was. A sudden end may leave the line cut short.
+
+    Args:
+        path: of the file; it is made if it is not there.
+        text: the line.
+        error: what is raised.
+    """
+    if path.exists():
+        # Opening a pipe would last until somebody reads from it.
+        check_regular(path, error=error)
+    with explained(path, "written", error=error), path.open("ab", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        rest = memoryview(f"{text}\n".encode())
+        try:
+            while rest:
+                rest = rest[os.write(file.fileno(), rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+@contextmanager
+def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -> Iterator[Path]:
+    """A directory to put files into, which appears at `path` once all of them are there; if anything goes wrong, none does.
+
+    Args:
+        path: those above it are made. If it is there, files are put beside those that it holds, each by a rename.
+        error: what is raised if the directory cannot be written.
+    """
+    directory = Path(os.path.realpath(local_path(path, error=error)))
+    with explained(path, "written", error=error):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        is_there = directory.is_dir()
+        # A directory that is there may be a mounted one, or in a place where only it may be written to.
+        place = directory if is_there else directory.parent
+        remove_leftovers(place)
+        temporary, handle = _temporary_directory(
+            place / temporary_name("" if is_there else directory.name)
+        )
+        try:
+            yield temporary
+            if is_there:
+                for each in sorted(temporary.iterdir()):
+                    each.replace(directory / each.name)
+            else:
+                temporary.replace(directory)
+            sync_directory(place)
+        finally:
+            if handle is not None:
+                os.close(handle)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what killed processes left half-written in a directory; what somebody is writing is locked, and stays."""
+    if not CAN_LOCK:
+        return
+    with os.scandir(directory) as entries:
+        names = [entry.name for entry in entries if is_temporary(entry.name)]
+    for name in names:
+        path = directory / name
+        # It may be finished or removed at any moment, or belong to somebody else.
+        with suppress(OSError):
+            is_directory = path.is_dir()
+            handle = os.open(
+                path, (os.O_RDONLY if is_directory else os.O_RDWR) | os.O_NOFOLLOW | os.O_NONBLOCK
+            )
+            try:
+                if not take_lock(handle, wait=False):
+                    continue
+                if is_directory:
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
+            finally:
+                os.close(handle)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename last, where the system can; without it, a sudden end may bring the old file back, which is whole, too."""
+    if os.name == "nt":  # where a directory cannot be opened
+        return
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _target(path: str | Path, error: type[PslrecError]) -> Path:
+    """The file that is going to be replaced; renaming something over a device would remove the device."""
+    target = Path(os.path.realpath(local_path(path, error=error)))
+    with explained(path, "written", error=error):
+        try:
+            mode = target.stat().st_mode
+        except FileNotFoundError:
+            return target
+    if stat.S_ISDIR(mode):
+        raise error(f"{path} is a directory; give the name of a file in it")
+    if not stat.S_ISREG(mode):
+        raise error(
+            f"{path} must be a regular file or absent, got a device, a pipe or a socket; choose another place"
+        )
+    return target
+
+
+def _temporary_file(target: Path) -> tuple[Path, WholeFile]:
+    """A new file beside the target, locked as long as it is open."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        temporary = target.with_name(temporary_name(target.name))
+        handle = os.open(temporary, flags, 0o666)
+        take_lock(handle, wait=True)
+        if os.fstat(handle).st_nlink:
+            return temporary, WholeFile(handle)
+        # Between the two calls somebody took it for a leftover.
+        os.close(handle)
+
+
+def _temporary_directory(path: Path) -> tuple[Path, int | None]:
+    """A new directory, locked as long as the handle beside it is open."""
+    while True:
+        path.mkdir()
+        if not CAN_LOCK:
+            return path, None
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            # Somebody took it for a leftover.
+            continue
+        take_lock(handle, wait=True)
+        if os.fstat(handle).st_nlink:
+            return path, handle
+        os.close(handle)

@@ -1,0 +1,85 @@
+"""The best items of each row of scores, in an order that does not depend on the machine."""
+
+from collections.abc import Callable
+
+import torch
+
+from pslrec.kernels._native import native
+
+HIDDEN = -torch.inf
+NOT_NUMBERS = (
+    "`scores` hold values that are not numbers (NaN); the model that made them has diverged"
+)
+# Rows with equal scores at the edge are copied in small lots, so that they need next to no memory.
+_TIED_ROWS = 16
+
+
+# A build from before this kernel has none.
+_compiled: Callable[..., bool] | None = getattr(native, "top_k", None)
+
+
+def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values and columns of the `k` largest scores of each row, best first, equal scores by lower column.
+
+    Args:
+        scores: one row per user; minus infinity hides an item, which then comes last. NaN raises.
+        k: how many; rows narrower than that are returned whole.
+
+    >>> top_k(torch.tensor([[0.1, 0.7, 0.1, 0.7]]), 3)
+    (tensor([[0.7000, 0.7000, 0.1000]]), tensor([[1, 3, 0]]))
+    """
+    if scores.ndim != 2 or k < 1:
+        raise ValueError(
+            f"`scores` must have two dimensions and `k` be at least 1, got shape {tuple(scores.shape)} and {k}"
+        )
+    k = min(k, scores.shape[1])
+    if not k:
+        # No columns: every list is empty.
+        return scores.new_empty((len(scores), 0)), torch.empty(
+            (len(scores), 0), dtype=torch.int64, device=scores.device
+        )
+    if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
+        values, columns = top_k_plainly(scores, k)
+        are_numbers = not bool(scores.isnan().any())
+    else:
+        values = torch.empty((len(scores), k))
+        columns = torch.empty((len(scores), k), dtype=torch.int64)
+        are_numbers = _compiled(
+            scores.detach().contiguous().numpy(), values.numpy(), columns.numpy()
+        )
+    if not are_numbers:
+        raise ValueError(NOT_NUMBERS)
+    return values, columns
+
+
+def top_k_plainly(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same in plain torch, for scores that are numbers."""
+    n_columns = scores.shape[1]
+    if k >= n_columns:
+        values, columns = scores.sort(dim=1, descending=True, stable=True)
+        return values, columns
+    values, columns = scores.topk(k + 1, dim=1)
+    # `topk` keeps arbitrary ones of several equal scores at the edge, so rows with such an edge are redone.
+    tied = (values[:, k - 1] == values[:, k]).nonzero().flatten()
+    values, columns = values[:, :k], columns[:, :k]
+    for rows in torch.split(tied, _TIED_ROWS):
+        values[rows], columns[rows] = _lowest_of_tied(scores[rows], values[rows])
+    return _order(values, columns)
+
+
+def _lowest_of_tied(
+    scores: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    k = values.shape[1]
+    edge = values[:, -1:]
+    n_above = (values > edge).sum(dim=1, keepdim=True)
+    equal = scores == edge
+    chosen = (scores > edge) | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= k - n_above))
+    columns = chosen.nonzero()[:, 1].reshape(-1, k)
+    return scores.gather(1, columns), columns
+
+
+def _order(values: torch.Tensor, columns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    columns, by_column = columns.sort(dim=1)
+    values, by_value = values.gather(1, by_column).sort(dim=1, descending=True, stable=True)
+    return values, columns.gather(1, by_value)

@@ -1,0 +1,94 @@
+"""The top-K thresholds of SL@K: what they are, who keeps them, and the positives they are found among."""
+
+import torch
+from torch import Tensor, nn
+
+from pslrec.losses._base import Setup, Step
+from pslrec.losses._catalog import CatalogStep
+
+
+class TopKThresholds(nn.Module):
+    """About the k-th largest score of every user, 0 before it is first looked at.
+
+    Args:
+        setup: number of users and their training positives.
+        k: list length.
+    """
+
+    values: Tensor
+    history: Tensor
+
+    def __init__(self, setup: Setup, *, k: int) -> None:
+        super().__init__()
+        if setup.history is None:
+            raise ValueError(
+                "`history` must be given: thresholds are looked for among the training positives"
+            )
+        self.k = k
+        self.register_buffer("values", torch.zeros(setup.n_users))
+        self.register_buffer("history", padded_history(*setup.history), persistent=False)
+
+    def forward(self, users: Tensor) -> Tensor:
+        """The threshold of each of the users."""
+        return self.values[users]
+
+    @torch.no_grad()
+    def update(self, step: Step | CatalogStep) -> None:
+        """Look again for the users of a batch, by the current model; of a repeated user the last pair counts."""
+        if isinstance(step, CatalogStep):
+            scores = step.scores()
+            self.values[step.users] = top_k_threshold(scores, scores[:, :0], k=self.k).to(
+                self.values.dtype
+            )
+            return
+        items = self.history[step.users]
+        positive_scores = step.score(step.users, items.clamp(min=0)).masked_fill(
+            items < 0, -float("inf")
+        )
+        found = top_k_threshold(positive_scores, step.score(step.users, step.negatives), k=self.k)
+        # Not `values[users] = found`: which of repeated users wins there depends on device and threads.
+        distinct, places = torch.unique(step.users, return_inverse=True)
+        positions = torch.arange(len(places), device=places.device)
+        last = torch.zeros_like(distinct).scatter_reduce_(
+            0, places, positions.to(distinct.dtype), reduce="amax"
+        )
+        self.values[distinct] = found[last].to(self.values.dtype)
+
+
+def top_k_threshold(positive_scores: Tensor, negative_scores: Tensor, *, k: int) -> Tensor:
+    """The k-th largest of each row of both tensors together, shape (batch,); -1/2 if a row has fewer than k.
+
+    Args:
+        positive_scores: half cosines of the user's positives, padded with -inf, shape (batch, any).
+        negative_scores: half cosines of the negatives, shape (batch, negatives).
+        k: list length.
+
+    >>> top_k_threshold(torch.tensor([[0.4, 0.1]]), torch.tensor([[0.3, -0.2, 0.0]]), k=2)
+    tensor([0.3000])
+    """
+    candidates = torch.cat([positive_scores, negative_scores], dim=1)
+    if candidates.shape[1] < k:
+        return torch.full_like(candidates[:, 0], -0.5)
+    return candidates.topk(k, dim=1).values[:, -1].clamp(min=-0.5)
+
+
+def padded_history(offsets: Tensor, items: Tensor, *, share: float = 0.9) -> Tensor:
+    """Each user's items as a row padded with -1, cut at the length that this share of users does not exceed.
+
+    Of a longer list the lowest row numbers are kept, as in the code behind the published numbers.
+
+    >>> padded_history(torch.tensor([0, 1, 3]), torch.tensor([5, 9, 2]), share=1.0)
+    tensor([[ 5, -1],
+            [ 2,  9]])
+    """
+    lengths = offsets.diff()
+    width = max(int(torch.quantile(lengths.double(), share)), 1)
+    users = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+    # Stable sorts, the minor key first: by user, then item.
+    order = torch.argsort(items, stable=True)
+    order = order[torch.argsort(users[order], stable=True)]
+    places = torch.arange(len(items)) - offsets[users]
+    kept = places < width
+    rows = torch.full((len(lengths), width), -1, dtype=torch.long)
+    rows[users[kept], places[kept]] = items[order][kept].long()
+    return rows

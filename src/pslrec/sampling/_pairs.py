@@ -1,0 +1,123 @@
+"""Batches of positive pairs, each with negatives of its own."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pslrec.data import Interactions
+from pslrec.errors import ConfigError, DataError
+from pslrec.kernels import NegativePool, draw_negatives
+from pslrec.sampling._rows import item_rows
+from pslrec.seeding import derive_seed, generator
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """Positive pairs with their negatives.
+
+    Args:
+        users: row of each pair's user, shape (batch,), int64.
+        candidates: the pair's item in column 0, its negatives in the others, shape (batch, 1 + negatives), int32.
+    """
+
+    users: Tensor
+    candidates: Tensor
+
+    @property
+    def positives(self) -> Tensor:
+        """Row of each pair's item, shape (batch,), int64."""
+        return self.candidates[:, 0].long()
+
+    @property
+    def negatives(self) -> Tensor:
+        """Rows of its negatives, shape (batch, negatives), int32."""
+        return self.candidates[:, 1:]
+
+
+class PairBatches:
+    """The training pairs in random order, in batches, each pair with freshly drawn negatives.
+
+    Order and negatives depend on seed and epoch alone: not on threads, and not on where a run was resumed.
+
+    Args:
+        train: the positives.
+        n_negatives: how many per positive.
+        batch_pairs: pairs per batch; the last batch of an epoch holds what is left.
+        false_negatives: pairs that are drawn as negatives all the same, for the noise setting.
+        noise: the probability of such a draw.
+        replacement: whether an item may come twice among the negatives of a pair.
+        seed: of order and negatives.
+    """
+
+    def __init__(
+        self,
+        train: Interactions,
+        *,
+        n_negatives: int,
+        batch_pairs: int = 1024,
+        false_negatives: Interactions | None = None,
+        noise: float = 0.0,
+        replacement: bool = True,
+        seed: int = 0,
+    ) -> None:
+        if n_negatives < 1 or batch_pairs < 1:
+            raise ConfigError(
+                f"`negatives` and `batch_pairs` must be at least 1, got {n_negatives} and {batch_pairs}"
+            )
+        if not 0 <= noise <= 1:
+            raise ConfigError(f"`noise.probability` must lie between 0 and 1, got {noise}")
+        if noise > 0 and false_negatives is None:
+            raise ConfigError("`noise.probability` above 0 needs `false_negatives` to draw from")
+        if len(train) == 0:
+            raise DataError("there are no training pairs; give more data, or take another split")
+        self.n_negatives, self.batch_pairs, self.seed = n_negatives, batch_pairs, seed
+        ordered = train.sorted()
+        self._users = torch.from_numpy(ordered.users.copy())
+        self._items = torch.from_numpy(ordered.items.copy())
+        parts = [train] if false_negatives is None else [train, false_negatives]
+        self.pool = NegativePool(
+            taken=item_rows(*parts),
+            n_items=train.n_items,
+            false_negatives=None if false_negatives is None else item_rows(false_negatives),
+            noise=noise,
+            replacement=replacement,
+        )
+        full = torch.nonzero(self.pool.taken.lengths() >= train.n_items).flatten()
+        if len(full):
+            owner = train.user_vocabulary.ids([int(full[0])])[0]
+            raise ConfigError(
+                f"user `{owner}` has interacted with every item, so there is no negative to draw; leave such users out"
+            )
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return math.ceil(len(self._users) / self.batch_pairs)
+
+    @property
+    def n_candidates(self) -> int:
+        """Scores of a step."""
+        return min(self.batch_pairs, self.n_pairs) * (1 + self.n_negatives)
+
+    @property
+    def n_pairs(self) -> int:
+        """Positive pairs of an epoch."""
+        return len(self._users)
+
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
+        """The batches of an epoch, counted from 0; a resumed run asks for those that were left."""
+        order = torch.from_numpy(
+            generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
+        )
+        key = derive_seed(self.seed, "negatives", epoch)
+        for start in range(first_batch * self.batch_pairs, len(order), self.batch_pairs):
+            yield self._batch(order[start : start + self.batch_pairs], key)
+
+    def _batch(self, pairs: Tensor, key: int) -> PairBatch:
+        users = self._users[pairs]
+        candidates = torch.empty((len(pairs), 1 + self.n_negatives), dtype=torch.int32)
+        candidates[:, 0] = self._items[pairs]
+        draw_negatives(self.pool, key, pairs, users, candidates)
+        return PairBatch(users.long(), candidates)

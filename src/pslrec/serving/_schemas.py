@@ -1,0 +1,155 @@
+"""What goes in and out of the service, as its OpenAPI description tells it."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+
+def _whole(value: object) -> object:
+    # JSON knows one kind of number: 2.0 is as whole as 2.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Whole = BeforeValidator(_whole)
+# Bounds for ids that no vocabulary can exceed, so that nonsense is refused before it is looked up.
+Identifier = (
+    Annotated[StrictInt, Field(ge=-(2**63), lt=2**64), _Whole]
+    | Annotated[StrictStr, Field(max_length=1024)]
+)
+Length = Annotated[StrictInt, Field(ge=1, description="Length of the list."), _Whole]
+Explained = Annotated[
+    StrictInt,
+    Field(
+        ge=0,
+        le=10,
+        description="How many nearest items of the history to give as reasons for each item.",
+    ),
+    _Whole,
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RecommendRequest(_Request):
+    """Lists for users of the model."""
+
+    users: Annotated[
+        list[Identifier],
+        Field(min_length=1, description="Ids of users; a number may be given as text."),
+    ]
+    k: Length = 20
+    exclude_seen: Annotated[
+        StrictBool, Field(description="Leave out what the user has in the training data.")
+    ] = True
+    explain: Explained = 0
+    with_history: Annotated[StrictBool, Field(description="Give the user's items as well.")] = False
+
+
+class HistoryRequest(_Request):
+    """A list for somebody who is not in the model, from the items they have."""
+
+    history: Annotated[
+        list[Identifier], Field(min_length=1, description="Ids of items, each once or more often.")
+    ]
+    k: Length = 20
+    exclude_seen: Annotated[
+        StrictBool, Field(description="Leave out the items of the history.")
+    ] = True
+    explain: Explained = 0
+    ignore_unknown: Annotated[
+        StrictBool, Field(description="Pass over items that the model does not know.")
+    ] = False
+
+
+class Reason(BaseModel):
+    """An item of the history that is near a recommended one."""
+
+    item: int | str
+    similarity: float = Field(description="Cosine of the two items' vectors.")
+    title: str | None = None
+
+
+class Recommended(BaseModel):
+    """An item of a list."""
+
+    item: int | str
+    score: float
+    title: str | None = Field(default=None, description="Where the service was given titles.")
+    because: list[Reason] | None = Field(
+        default=None, description="Where reasons were asked for, nearest first."
+    )
+
+
+class ItemOfHistory(BaseModel):
+    """An item that a user has."""
+
+    item: int | str
+    title: str | None = None
+
+
+class UserList(BaseModel):
+    """A user and their list, best first."""
+
+    user: int | str
+    items: list[Recommended]
+    history: list[ItemOfHistory] | None = None
+
+
+class RecommendAnswer(BaseModel):
+    """The lists, in the order of the users asked for."""
+
+    recommendations: list[UserList]
+    model: str = Field(description="Which model answered; see `/version`.")
+
+
+class HistoryAnswer(BaseModel):
+    """The list, best first."""
+
+    items: list[Recommended]
+    history: list[ItemOfHistory]
+    ignored: list[int | str] = Field(
+        description="Items of the history that the model does not know."
+    )
+    model: str
+
+
+class SimilarAnswer(BaseModel):
+    """Items nearest to one, nearest first; the score is the cosine of the vectors."""
+
+    item: int | str
+    title: str | None = None
+    items: list[Recommended]
+    model: str
+
+
+class Health(BaseModel):
+    """The service answers."""
+
+    status: str
+
+
+class Version(BaseModel):
+    """What is being served."""
+
+    pslrec: str
+    run: str = Field(description="Name of the run's directory.")
+    model: str = Field(
+        description="The first digits of a hash of the model; changes with a reload."
+    )
+    loaded: str = Field(description="When, in UTC.")
+    loss: str
+    backbone: str
+    users: int
+    items: int
+    titles: bool
+    largest_k: int
+    example_user: int | str
+    example_history: list[int | str]
+
+
+class Problem(BaseModel):
+    """What went wrong, in one sentence."""
+
+    error: str

@@ -1,0 +1,82 @@
+"""How to train."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pslrec.errors import ConfigError
+
+# By the share of the horizon that is done. They never reach 0, as an epoch without a step would be
+# wasted.
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda done: 1.0,  # noqa: ARG005
+    "cosine": lambda done: 0.5 * (1 + math.cos(math.pi * done)),
+    "linear": lambda done: 1 - done,
+}
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train.
+
+    Args:
+        learning_rate: of Adam.
+        schedule: of the learning rate: `constant`, or `cosine` and `linear`, which fall towards 0 from epoch to epoch.
+        weight_decay: added to the gradient as `weight_decay * parameter`, for every row at every step.
+        epochs: passes over the training pairs.
+        validate_every: epochs between two looks at the validation part.
+        patience: stop after this many looks without a better one; 0 never stops early.
+        checkpoint_seconds: time between two checkpoints.
+        seed: of everything random.
+        horizon: epochs over which the schedule falls; `epochs` if not given. A training that
+            repeats the first epochs of a longer one names the length of that one here, so that
+            each epoch has the learning rate that it had there.
+    """
+
+    learning_rate: float = 0.01
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    epochs: int = 200
+    validate_every: int = 5
+    patience: int = 0
+    checkpoint_seconds: float = 30.0
+    seed: int = 2024
+    horizon: int | None = None
+
+    def rate_factor(self, epoch: int) -> float:
+        """What part of the learning rate an epoch, counted from 0, is trained with.
+
+        >>> [TrainingOptions(epochs=4, schedule="linear").rate_factor(epoch) for epoch in range(4)]
+        [1.0, 0.75, 0.5, 0.25]
+        >>> TrainingOptions(epochs=2, schedule="linear", horizon=4).rate_factor(1)
+        0.75
+        """
+        horizon = self.epochs if self.horizon is None else self.horizon
+        return SCHEDULES[self.schedule](epoch / horizon)
+
+    def __post_init__(self) -> None:
+        at_least = {
+            "epochs": 1,
+            "validate_every": 1,
+            "patience": 0,
+            "weight_decay": 0,
+            "checkpoint_seconds": 0,
+        }
+        for name, lowest in at_least.items():
+            if not lowest <= getattr(self, name) < math.inf:
+                raise ConfigError(
+                    f"`{name}` must be at least {lowest} and finite, got {getattr(self, name)}"
+                )
+        if self.horizon is not None and not self.epochs <= self.horizon < math.inf:
+            raise ConfigError(
+                f"`horizon` must be at least `epochs`, which is {self.epochs}, and finite, got {self.horizon}; "
+                "leave it out for a schedule that falls over all epochs"
+            )
+        if self.schedule not in SCHEDULES:
+            raise ConfigError(
+                f"`schedule` must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}"
+            )
+        if not 0 < self.learning_rate < math.inf:
+            raise ConfigError(
+                f"`learning_rate` must be positive and finite, got {self.learning_rate}"
+            )

@@ -1,0 +1,208 @@
+"""The training loop: epochs, validation, the best epoch, checkpoints at any step."""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+
+from pslrec.backbones import Backbone
+from pslrec.errors import PslrecError
+from pslrec.kernels import CatalogBlock
+from pslrec.losses import DivergenceError, Loss, Phase
+from pslrec.sampling import PairBatch, PairBatches, UserBlocks
+from pslrec.seeding import derive_seed
+from pslrec.training._checkpoint import CheckpointError, Progress
+from pslrec.training._estimate import Pace, memory_estimate
+from pslrec.training._events import (
+    BatchFinished,
+    CheckpointSaved,
+    EpochFinished,
+    EstimateMade,
+    Event,
+    Listener,
+    TrainingStarted,
+)
+from pslrec.training._keeping import Keeper, Store
+from pslrec.training._options import TrainingOptions
+from pslrec.training._steps import build_step
+from pslrec.training._stopping import GentleStop, TrainingInterrupted
+
+
+class TrainingDivergedError(PslrecError):
+    """The loss or the model became infinite or not a number."""
+
+
+class Trainer:
+    """Trains a backbone with a loss.
+
+    Args:
+        backbone: what is trained.
+        loss: what it is trained for; already built.
+        batches: what it is trained on.
+        options: how.
+        store: keeps checkpoints and the best backbone.
+        validate: the value of the backbone by which the best epoch is chosen, higher is better; without it the last is best.
+        listeners: are told what happens.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        loss: Loss,
+        batches: PairBatches | UserBlocks,
+        *,
+        options: TrainingOptions,
+        store: Store,
+        validate: Callable[[], float] | None = None,
+        listeners: tuple[Listener, ...] = (),
+    ) -> None:
+        self.backbone, self.loss, self.batches, self.options = backbone, loss, batches, options
+        self._validate, self._listeners = validate, listeners
+        self._model_step = build_step(backbone, loss, batches, options)
+        modules, optimizers = {"backbone": backbone, "loss": loss}, self._model_step.optimizers
+        self._keeper = Keeper(store, modules, optimizers, every_seconds=options.checkpoint_seconds)
+        self._stop, self._pace = GentleStop(), Pace()
+
+    def fit(self, *, pause: Callable[[int], bool] | None = None) -> Progress:
+        """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store.
+
+        Args:
+            pause: told after each epoch how many there were; if true, the state is saved and training ends for now.
+        """
+        progress = self._keeper.begin()
+        self._check_place(progress)
+        self._emit(
+            TrainingStarted(self.options.epochs, len(self.batches), progress.epoch, progress.batch)
+        )
+        with self._stop:
+            while not progress.is_finished:
+                if pause is not None and pause(progress.epoch):
+                    self._checkpoint(progress)
+                    break
+                self._run_epoch(progress)
+        if self._stop.is_requested:
+            # Asked for after the last step; whoever trains several models must hear of it.
+            raise TrainingInterrupted(f"stopped after epoch {progress.epoch}; all of it is saved")
+        return progress
+
+    def _check_place(self, progress: Progress) -> None:
+        """Raise if the checkpoint is of a place that this run never comes to, for it would never come to its end either."""
+        is_beyond = progress.epoch >= self.options.epochs and not progress.is_finished
+        if is_beyond or progress.epoch > self.options.epochs or progress.batch > len(self.batches):
+            raise CheckpointError(
+                f"the checkpoint is of epoch {progress.epoch + 1}, batch {progress.batch}, and this run has "
+                f"{self.options.epochs} epochs of {len(self.batches)} batches; remove it to train from the beginning"
+            )
+
+    def _run_epoch(self, progress: Progress) -> None:
+        phases = self.loss.epoch_phases(progress.epoch)
+        while progress.phase < len(phases):
+            self._run_pass(progress, phases[progress.phase])
+            progress.next_phase()
+        self._finish_epoch(progress)
+
+    def _run_pass(self, progress: Progress, phase: Phase) -> None:
+        self.backbone.train()
+        self.loss.start_epoch(progress.epoch, phase)
+        self._model_step.scale_rate(self.options.rate_factor(progress.epoch))
+        started = time.perf_counter()
+        for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
+            value = self._step(batch, phase, progress)
+            progress.seconds += time.perf_counter() - started
+            progress.count_step(value)
+            self._estimate(progress)
+            self._emit(BatchFinished(progress.epoch, progress.batch, value))
+            self._stop_or_checkpoint(progress)
+            started = time.perf_counter()
+        self._model_step.settle()
+        progress.seconds += time.perf_counter() - started
+
+    def _step(self, batch: PairBatch | CatalogBlock, phase: Phase, progress: Progress) -> float:
+        def noise() -> torch.Generator:
+            place = progress.epoch, progress.phase, progress.batch
+            return torch.Generator().manual_seed(derive_seed(self.options.seed, "noise", *place))
+
+        try:
+            loss = self._model_step.loss_of(batch, phase, noise)
+        except DivergenceError as error:
+            raise self._diverged(str(error), progress, progress.batch + 1) from error
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
+        self._model_step.move(loss, phase)
+        self.loss.after_step(self._model_step.objective.step_of(batch))
+        return value
+
+    def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
+        return TrainingDivergedError(
+            f"{what} in epoch {progress.epoch + 1}, batch {batch}, with backbone `{self.backbone.name}` and loss "
+            f"`{self.loss.name}` ({self.loss.extra_repr()}), learning rate {self.options.learning_rate:g}, weight decay "
+            f"{self.options.weight_decay:g}, seed {self.options.seed}; {self._keeper.kept}. "
+            "Try a smaller learning rate or a higher temperature"
+        )
+
+    def _check_state(self, progress: Progress, batch: int) -> None:
+        # A finite loss may have a gradient that is not; the step after it would tell, but what it spoilt would be saved.
+        spoilt = self._keeper.spoilt()
+        if spoilt is not None:
+            raise self._diverged(f"`{spoilt}` became infinite or not a number", progress, batch)
+
+    def _finish_epoch(self, progress: Progress) -> None:
+        epoch = progress.epoch + 1
+        is_last = epoch == self.options.epochs
+        value, is_best = None, is_last
+        if self._validate is not None:
+            value, is_best = self._look(
+                progress, is_due=epoch % self.options.validate_every == 0 or is_last
+            )
+        if is_best:
+            self._check_state(progress, len(self.batches))
+            progress.best_epoch, progress.best_value = epoch, -math.inf if value is None else value
+            self._keeper.keep_best(self.backbone, epoch)
+        self._emit(EpochFinished(epoch, progress.mean_loss, progress.seconds, value, is_best))
+        progress.next_epoch()
+        progress.is_finished = is_last or 0 < self.options.patience <= progress.looks_since_best
+        if progress.is_finished:
+            self._checkpoint(progress)
+
+    def _look(self, progress: Progress, *, is_due: bool) -> tuple[float | None, bool]:
+        """The validation value if it is due, and whether the epoch is the best one so far."""
+        if not is_due or self._validate is None:
+            return None, False
+        self._check_state(progress, len(self.batches))
+        self.backbone.eval()
+        value = self._validate()
+        # Of equal values the later epoch wins, as in the paper's code; a value that is NaN must not leave a run without a model.
+        is_best = not value < progress.best_value
+        progress.looks_since_best = 0 if is_best else progress.looks_since_best + 1
+        return value, is_best
+
+    def _stop_or_checkpoint(self, progress: Progress) -> None:
+        if self._stop.is_requested:
+            self._checkpoint(progress)
+            raise TrainingInterrupted(
+                f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; all of it is saved"
+            )
+        if self._keeper.is_due:
+            self._checkpoint(progress)
+
+    def _checkpoint(self, progress: Progress) -> None:
+        self._check_state(progress, progress.batch)
+        self._keeper.keep(progress)
+        self._emit(CheckpointSaved(progress.epoch, progress.batch))
+
+    def _estimate(self, progress: Progress) -> None:
+        n_batches = len(self.batches)
+        seconds_per_step = self._pace.step(is_last=progress.batch == n_batches)
+        if seconds_per_step is not None:
+            epochs = range(progress.epoch, self.options.epochs)
+            passes = sum(len(self.loss.epoch_phases(epoch)) for epoch in epochs) - progress.phase
+            seconds = seconds_per_step * (passes * n_batches - progress.batch)
+            self._emit(
+                EstimateMade(seconds, memory_estimate(self.backbone, self.loss, self.batches))
+            )
+
+    def _emit(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
