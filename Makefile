@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard native/*)
+BUILD_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+# The package takes any torch from 2.4 on; our own environments stay with the build that was tested.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check check-all bench docs clean
+.PHONY: help demo test lint check check-all wheel house bench docs clean
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -14,16 +16,28 @@ demo: $(VENV)/.installed  ## set up, then prepare the embedded data and evaluate
 test: $(VENV)/.installed-test  ## set up, then run the tests
 	$(BIN)/pytest -n 2 --dist worksteal
 
-check: $(VENV)/.installed-dev  ## format, lint, types, import contracts, tests, docs: what CI runs
+lint: $(VENV)/.installed-dev  ## format, lint, types, import contracts: what takes less than a minute
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint  ## lint, tests, documentation: what CI runs
 	$(BIN)/pytest -n 2 --dist worksteal
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check-all: check  ## check, and the slow tests (fuzz and load among them) and those in a browser
+check-all: check wheel  ## check, the wheel, the slow tests (fuzz and load among them), those in a browser
 	$(BIN)/pytest -m "slow or browser"
+
+wheel: $(BIN)/python  ## build the wheel of this platform and try it in an empty environment
+	rm -rf dist build/empty
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	build/empty/bin/python scripts/try_installation.py
+
+house: $(VENV)/.installed-dev  ## measure the code and draw the packages in ARCHITECTURE.md
+	$(BIN)/python scripts/house.py
 
 bench: $(VENV)/.installed-bench  ## measure, print a table, write benchmarks/results
 	$(BIN)/python -m benchmarks
@@ -38,17 +52,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/.installed-bench: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench,serve]'
+	$(PIP) -e '.[bench,serve]'
 	@touch $@
 
 $(VENV)/.installed-test: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(PIP) -e '.[test]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.installed-test $(VENV)/.installed

@@ -165,3 +165,9 @@ def test_no_test_files_share_a_name():
     # They are collected without packages, by name alone.
     names = [path.name for path in (REPOSITORY / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_the_version_of_the_citation_is_that_of_the_package():
+    # The package's own version is read from its `__init__` by the build.
+    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.M)[1] == pslrec.__version__
