@@ -177,7 +177,7 @@ def test_dates_without_marks_are_dates(read, caplog, value, seconds):
     with caplog.at_level(logging.INFO, logger="pslrec"):
         frame = read("x.csv", f"user,item,date\na,b,{value}\na,c,{value}\n")
     assert frame["timestamp"].to_list() == [seconds, seconds]
-    assert "is read as dates written without marks" in caplog.text
+    assert "is read as dates written as YYYYMMDD" in caplog.text
 
 
 def test_numbers_that_are_almost_dates_are_refused(complaint):

@@ -426,7 +426,7 @@ def test_ratings_may_have_spaces_around_them(read):
 def test_weights_must_be_positive(complaint, value, told):
     message = complaint("a.csv", f"user,item,weight\na,b,{value}\n")
     assert message.startswith(
-        f"a.csv: line 2: `weight` must be positive, got {told}; remove rows that are no interactions"
+        f"a.csv: line 2: `weight` must be positive, got {told}; remove rows that are not interactions"
     )
 
 
@@ -503,12 +503,12 @@ def test_unknown_times_written_as_zero_fit_any_unit(read):
         (
             "1577836800",
             "1577836800000",
-            "`time` seems to count milliseconds, other than the rows before it",
+            "`time` seems to count milliseconds, unlike the rows before it",
         ),
         (
             "1577836800000",
             "1577836800",
-            "`time` seems to count seconds, other than the rows before it",
+            "`time` seems to count seconds, unlike the rows before it",
         ),
         ("1577836800", "", "`time` is empty; fill it in or remove the row"),
         ("1577836800", "nan", "`time` must be seconds since 1970 or a date"),
