@@ -1,4 +1,4 @@
-"""From a table as it stands in a file to `Interactions`; a doubtful value is named with its place."""
+"""From a table as it stands in a file to `Interactions`; doubtful values raise with their place."""
 
 import logging
 import re

@@ -56,7 +56,7 @@ class Dataset:
         return self.train.item_vocabulary
 
     def parts(self) -> dict[str, Interactions]:
-        """The parts that there are, by name."""
+        """The parts that exist, by name."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return {name: part for name, part in parts.items() if part is not None}
 

@@ -23,6 +23,8 @@ CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 30.0
 PARTIAL_CONTENT = 206
 RANGE_NOT_SATISFIABLE = 416
+# Some publishers give MD5 only. Here it detects damage, not attacks, and without the remark systems
+# with a strict security policy refuse to compute it.
 DIGESTS: dict[str, Callable[[], Any]] = {
     "sha256": hashlib.sha256,
     "md5": partial(hashlib.md5, usedforsecurity=False),
@@ -75,6 +77,7 @@ def download(
     part = _Part(destination)
     with _writing(destination):
         destination.parent.mkdir(parents=True, exist_ok=True)
+        # A part of another file, or of one that may have changed, is of no use.
         if not part.can_continue(url, is_verified=checksum is not None):
             part.discard()
     response = _respond(url, part)
@@ -82,6 +85,7 @@ def download(
         with response:
             _receive(url, response, part, on_progress)
     if checksum is not None and not matches(part.path, checksum):
+        # Otherwise the next attempt would resume it, and fail again.
         part.discard()
         raise DownloadError(
             f"the download from {url} does not have the checksum {checksum}; "
@@ -102,16 +106,15 @@ def matches(path: Path, checksum: str) -> bool:
     """
     algorithm, separator, digest = checksum.partition(":")
     if algorithm not in DIGESTS or not separator:
-        raise ValueError(
-            f"`checksum` must start with one of {', '.join(DIGESTS)} and a colon, got {checksum}"
-        )
+        allowed = ", ".join(DIGESTS)
+        raise ValueError(f"`checksum` must start with one of {allowed} and a colon, got {checksum}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, DIGESTS[algorithm]).hexdigest() == digest.lower()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The bytes received so far, and beside them a note of which version of which file they belong to."""
+    """The bytes received so far, with a note of the file and version they belong to."""
 
     destination: Path
 

@@ -12,7 +12,7 @@ from pslrec.files import FileError, check_regular, whole_file
 def write_ids(
     vocabulary: Vocabulary, directory: Path, *, error: type[PslrecError] = FileError
 ) -> None:
-    """Write `users.parquet` or `items.parquet`, whole or not at all.
+    """Write `users.parquet` or `items.parquet`, completely or not at all.
 
     Args:
         vocabulary: the ids, and whether they are users or items.

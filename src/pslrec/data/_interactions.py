@@ -268,7 +268,7 @@ def _array(column: Iterable[Any] | None) -> np.ndarray | None:
 
 def _row_numbers(name: str, column: np.ndarray, n_rows: int) -> np.ndarray:
     array = np.asarray(column)
-    # An empty list becomes an array of floats, which is no mistake of the caller.
+    # An empty list becomes an array of floats, which is not the caller's mistake.
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"`{name}` must be row numbers, whole numbers from 0, got {array.dtype}")
     if array.size and (array.min() < 0 or array.max() >= n_rows):

@@ -126,6 +126,7 @@ def load_interactions(data: str | Path, **options: Any) -> Interactions:
 def _load_source(name: str) -> Interactions | Dataset:
     source = SOURCES[name]
     path = find(name)
+    # A published split is prepared already. The zip of MovieLens has another name.
     if path.suffix == ".zip" and path.stem == source.stem:
         return read_published(path)
     return prepare(source.read_raw(path), Preparation(source.min_rating, source.k_core))

@@ -1,4 +1,4 @@
-"""Data sets that come split: a directory or zip with `train` and `test`, perhaps with lists of ids."""
+"""Data sets that come split: a directory or zip with `train` and `test`, perhaps lists of ids."""
 
 from collections.abc import Sequence
 from dataclasses import replace

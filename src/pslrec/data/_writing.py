@@ -36,8 +36,8 @@ def write_interactions(interactions: Interactions, path: str | Path) -> None:
 def write_dataset(dataset: Dataset, directory: str | Path) -> None:
     """Write a split data set as a directory that `read_published` reads.
 
-    It holds `train.tsv`, `test.tsv` and perhaps `validation.tsv`, all by row number, and lists of the
-    original ids.
+    It holds `train.tsv`, `test.tsv` and perhaps `validation.tsv`, all by row number, and lists of
+    the original ids.
 
     Args:
         dataset: what to write.

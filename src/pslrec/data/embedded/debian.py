@@ -61,6 +61,7 @@ def pack(interactions: Interactions, origin: str) -> bytes:
     numbers = gaps.astype(str).tolist()
     lines = [
         FORMAT,
+        # Always one line: readers find the rest by the number of the line.
         " ".join(origin.split()),
         " ".join(interactions.item_vocabulary.series.to_list()),
     ]

@@ -23,7 +23,7 @@ PIECE = 1 << 24
 
 
 def decompressed(path: Path) -> bytes | Path:
-    """The content of a gzipped file, or the path itself where a reader can open the file as it is."""
+    """The content of a gzipped file, or the path itself where a reader can open the file."""
     if not is_gzipped(path):
         return as_it_is(path)
     try:

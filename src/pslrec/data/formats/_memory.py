@@ -11,7 +11,7 @@ from pslrec.data.formats._base import ReadOptions, Table
 from pslrec.errors import DataError
 
 ORIGIN = "the frame"
-# What the frames of polars, pandas, pyarrow and duckdb can be recognised by, without importing them.
+# By these the frames of polars, pandas, pyarrow and duckdb are recognised, without importing them.
 FRAME_ATTRIBUTES = ("__arrow_c_stream__", "__dataframe__", "to_arrow", "iterrows")
 
 

@@ -45,7 +45,7 @@ def read_unquoted(path: Path, options: ReadOptions) -> Table:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a text table is laid out, as far as its first lines tell.
+    """How a text table is laid out, according to its first lines.
 
     Args:
         names: of the columns, in order.

@@ -178,7 +178,7 @@ def _spelling(value: Any) -> str | None:
 def _numbers(name: str, values: list[Any]) -> pl.Series:
     kinds = set(map(type, values)) - {type(None)}
     if str in kinds:
-        # Text may be a date or a number in quotes, which is found out later, with the line at hand.
+        # Text may be a date or a number in quotes, which is decided later, where the line is known.
         texts = [_spelling(value) for value in values]
         return pl.Series(name, texts, dtype=pl.String)
     if kinds == {int} and _fit_64_bits(values):
@@ -197,5 +197,5 @@ def _float(value: int | float | None) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        # A whole number beyond all floats; infinity is refused later, with the line at hand.
+        # A whole number beyond all floats; infinity is refused later, where the line is known.
         return float("inf")

@@ -1,4 +1,4 @@
-"""The "ratings only" files of the 2014 Amazon review data: user, item, rating, timestamp; no header."""
+"""The "ratings only" files of the 2014 Amazon review data: four columns without a header."""
 
 from pathlib import Path
 

@@ -55,5 +55,6 @@ def movielens(
         url=f"{FILES}/ml-{size}.zip",
         checksum=checksum,
         member=member,
+        # The ratings are found as well where somebody has unpacked the zip.
         other_files=(member,),
     )

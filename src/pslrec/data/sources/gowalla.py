@@ -38,6 +38,7 @@ GOWALLA = register(
         stem="gowalla",
         url="https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz",
         other_files=("loc-gowalla_totalCheckins.txt",),
+        # Every check-in counts: there are no ratings to filter by.
         min_rating=None,
     )
 )

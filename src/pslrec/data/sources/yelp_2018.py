@@ -1,4 +1,4 @@
-"""Yelp2018: reviews of businesses with stars, of the edition of early 2018 (5.26 million reviews)."""
+"""Yelp2018: reviews of businesses with stars, edition of early 2018 (5.26 million reviews)."""
 
 from pathlib import Path
 

@@ -76,6 +76,7 @@ def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
         in_test: true for the pairs that are set apart for the test.
     """
     if has_repetitions(interactions):
+        # Not a `DataError`: the mistake is in the code of the split, not in the data.
         raise ValueError(
             "`interactions` must hold each pair once; a split starts with `each_pair_once`"
         )

@@ -27,7 +27,7 @@ def iid_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: 
     in_test = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
         positions = list(range(start, end))
-        # Also where nothing goes to the test: each shuffle moves the generator on for the next user.
+        # Even if nothing goes to the test: each shuffle advances the generator for the next user.
         generator.shuffle(positions)
         n_train = int(train_fraction * len(positions))
         in_test[positions[n_train:]] = True

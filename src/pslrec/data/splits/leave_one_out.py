@@ -26,7 +26,7 @@ def leave_one_out_split(interactions: Interactions, *, seed: int = 0) -> Dataset
 def leave_one_out_validation(
     dataset: Dataset,
     *,
-    fraction: float,  # noqa: ARG001
+    fraction: float,  # noqa: ARG001 - it is always one interaction
     n_kept: int,
     seed: int,
 ) -> Dataset:

@@ -52,7 +52,13 @@ def temporal_split_per_user(
 
 
 @VALIDATIONS.register("temporal")
-def temporal_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:  # noqa: ARG001
+def temporal_validation(
+    dataset: Dataset,
+    *,
+    fraction: float,
+    n_kept: int,  # noqa: ARG001 - users are not looked at one by one
+    seed: int,
+) -> Dataset:
     """Validate on the latest of all training pairs.
 
     Users and items that occur only then are part of it too: no training pair is later than a
