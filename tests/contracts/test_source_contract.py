@@ -36,6 +36,13 @@ def write_raw(
     return path
 
 
+def said_of(source: Source) -> str:
+    """How a message names the raw file: a zip together with the file in it."""
+    if source.member is None or not source.raw_file.endswith(".zip"):
+        return source.raw_file
+    return f"{source.raw_file}: {Path(source.member).name}"
+
+
 @pytest.fixture(autouse=True)
 def no_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PSLREC_DATA_DIR", raising=False)
@@ -124,15 +131,16 @@ def test_bad_line_is_named_with_file_and_number(source: Source, tmp_path: Path) 
     n_lines = len(source.sample.splitlines())
     path = write_raw(source, tmp_path, source.sample + "not a record\n")
 
-    with pytest.raises(DataError, match=rf"{re.escape(source.raw_file)}, line {n_lines + 1}: "):
+    place = said_of(source)
+    with pytest.raises(DataError, match=rf"{re.escape(place)}: line {n_lines + 1} "):
         source.read_raw(path)
 
 
 @each_source
 def test_empty_and_missing_files_are_said(source: Source, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"{re.escape(source.raw_file)} is empty"):
+    with pytest.raises(DataError, match=f"{re.escape(said_of(source))}: the file is empty"):
         source.read_raw(write_raw(source, tmp_path, ""))
-    with pytest.raises(DataError, match=r"there is no file .*nowhere"):
+    with pytest.raises(DataError, match=r"nowhere: no such file"):
         source.read_raw(tmp_path / "nowhere")
 
 

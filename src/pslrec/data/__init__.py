@@ -1,4 +1,4 @@
-"""The first stage: an interactions file becomes `Interactions`, these become a `Dataset` over shared vocabularies."""
+"""The first stage: a file becomes `Interactions`, and a split turns these into a `Dataset`."""
 
 from pslrec.data._columns import Columns, role_of
 from pslrec.data._dataset import Dataset

@@ -13,10 +13,12 @@ class Dataset:
 
     Args:
         train: what a model learns from.
-        test: what it is judged by at the very end.
-        validation: what choices (epoch, settings) are made by; `None` until one is carved out of `train`.
-        name: for reports.
-        n_left_out: pairs that a split had set apart for the test and left out, as their user or item is not in training.
+        test: what it is evaluated on at the very end.
+        validation: what choices (epoch, settings) are made on; `None` until a validation part is
+            carved out of `train`.
+        name: what reports call the data set.
+        n_left_out: pairs that a split had set apart for the test and then left out, because their
+            user or item is not in training.
     """
 
     train: Interactions
@@ -29,7 +31,8 @@ class Dataset:
         for part in (self.test, self.validation):
             if part is not None and not _same_vocabularies(part, self.train):
                 raise DataError(
-                    "the parts of a `Dataset` must share the same vocabularies; split one `Interactions` to get them"
+                    "the parts of a `Dataset` must share the same vocabularies; "
+                    "split one `Interactions` to get them"
                 )
 
     @property
@@ -53,7 +56,7 @@ class Dataset:
         return self.train.item_vocabulary
 
     def parts(self) -> dict[str, Interactions]:
-        """The parts that there are, by name."""
+        """The parts that exist, by name."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -62,7 +65,9 @@ class Dataset:
         return concatenate(list(self.parts().values()))
 
     def __repr__(self) -> str:
-        validation = 0 if self.validation is None else len(self.validation)
+        validation = 0
+        if self.validation is not None:
+            validation = len(self.validation)
         return (
             f"Dataset({self.name}: {self.n_users:,} users, {self.n_items:,} items, "
             f"{len(self.train):,} train / {validation:,} validation / {len(self.test):,} test)"
@@ -70,7 +75,6 @@ class Dataset:
 
 
 def _same_vocabularies(one: Interactions, other: Interactions) -> bool:
-    return (
-        one.user_vocabulary == other.user_vocabulary
-        and one.item_vocabulary == other.item_vocabulary
-    )
+    if one.user_vocabulary != other.user_vocabulary:
+        return False
+    return one.item_vocabulary == other.item_vocabulary

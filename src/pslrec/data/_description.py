@@ -15,7 +15,7 @@ class Description:
         n_users: users with at least one interaction.
         n_items: items with at least one interaction.
         n_interactions: pairs, repeated ones too.
-        density: share of the user-item matrix that is filled; a repeated pair fills one place.
+        density: share of the user-item matrix that is filled; a repeated pair counts once.
         history_lengths: interactions per user, ascending.
         item_popularity: interactions per item, descending.
     """
@@ -30,20 +30,16 @@ class Description:
     @property
     def head_share(self) -> float:
         """Share of all interactions that goes to the most popular tenth of the items."""
-        return float(self.item_popularity[: max(self.n_items // 10, 1)].sum() / self.n_interactions)
+        n_head = max(self.n_items // 10, 1)
+        return float(self.item_popularity[:n_head].sum() / self.n_interactions)
 
     @property
     def gini(self) -> float:
-        """How unequal the popularity of items is: 0 if all are equally popular, near 1 if one takes all."""
+        """The Gini coefficient of popularity: 0 if all items are equal, near 1 if one takes all."""
+        # Popularity is descending and the formula wants ascending ranks, so they count down.
         ranks = np.arange(self.n_items, 0, -1)
-        return float(
-            (
-                2 * (ranks * self.item_popularity).sum() / self.item_popularity.sum()
-                - self.n_items
-                - 1
-            )
-            / self.n_items
-        )
+        weighted = 2 * (ranks * self.item_popularity).sum() / self.item_popularity.sum()
+        return float((weighted - self.n_items - 1) / self.n_items)
 
     @property
     def tail_items(self) -> int:
@@ -61,15 +57,16 @@ def describe(interactions: Interactions) -> Description:
     """
     history_lengths = np.sort(interactions.user_counts())
     item_popularity = np.sort(interactions.item_counts())[::-1]
+    # A vocabulary may hold users and items that do not occur here, in one part of a split.
     history_lengths = history_lengths[history_lengths > 0]
     item_popularity = item_popularity[item_popularity > 0]
-    n_users, n_items = len(history_lengths), len(item_popularity)
-    n_pairs = int(np.count_nonzero(np.diff(np.sort(interactions.pair_keys()), prepend=-1)))
+    n_users = len(history_lengths)
+    n_items = len(item_popularity)
+    keys = np.sort(interactions.pair_keys())
+    n_pairs = int(np.count_nonzero(np.diff(keys, prepend=-1)))
+    density = 0.0
+    if n_users:
+        density = n_pairs / (n_users * n_items)
     return Description(
-        n_users,
-        n_items,
-        len(interactions),
-        n_pairs / (n_users * n_items) if n_users else 0.0,
-        history_lengths,
-        item_popularity,
+        n_users, n_items, len(interactions), density, history_lengths, item_popularity
     )

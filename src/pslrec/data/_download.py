@@ -1,4 +1,4 @@
-"""Fetching one file over HTTP: resumed where it stopped, verified, and in its place only when it is whole."""
+"""Downloading one file over HTTP: resumed, verified, and in its place only when it is complete."""
 
 import hashlib
 import json
@@ -23,6 +23,8 @@ CHUNK_BYTES = 1 << 18
 TIMEOUT_SECONDS = 30.0
 PARTIAL_CONTENT = 206
 RANGE_NOT_SATISFIABLE = 416
+# Some publishers give MD5 only. Here it detects damage, not attacks, and without the remark systems
+# with a strict security policy refuse to compute it.
 DIGESTS: dict[str, Callable[[], Any]] = {
     "sha256": hashlib.sha256,
     "md5": partial(hashlib.md5, usedforsecurity=False),
@@ -30,40 +32,42 @@ DIGESTS: dict[str, Callable[[], Any]] = {
 
 
 class UnwritableError(DownloadError):
-    """The place where a download shall go takes no files."""
+    """A download cannot be written where it should go."""
 
 
 def cache_directory() -> Path:
-    """Where downloads are kept: `PSLREC_CACHE_DIR`, or `pslrec` in the platform's directory for caches."""
+    """Where downloads are kept: `PSLREC_CACHE_DIR`, or `pslrec` in the user's cache directory."""
     chosen = os.environ.get("PSLREC_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser()
     system = platform.system()
     if system == "Windows":
-        return (
-            Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-            / "pslrec"
-            / "cache"
-        )
+        local = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
+        return Path(local) / "pslrec" / "cache"
     if system == "Darwin":
         return Path.home() / "Library" / "Caches" / "pslrec"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pslrec"
+    # The standard says that an empty variable counts as one that is not set.
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "pslrec"
 
 
 def download(
     url: str, destination: Path, *, checksum: str | None = None, on_progress: Progress | None = None
 ) -> Path:
-    """Fetch one file; an earlier attempt that was cut off is continued.
+    """Download one file; an earlier attempt that was cut off is resumed.
 
-    Bytes go to `destination` with `.part` appended, and are renamed once length and checksum are right, so
-    what is at `destination` is always whole. A part survives a lost connection and Ctrl-C; it is thrown away
-    when the file has changed on the server since, or when the checksum is wrong.
+    Bytes go to `destination` with `.part` appended. This file is renamed once length and checksum
+    are right, so a file at `destination` is always complete. A part survives a lost connection and
+    Ctrl-C; it is discarded when the file has since changed on the server, or when the checksum is
+    wrong.
 
     Args:
         url: an http or https address.
-        destination: where the file shall be; missing directories are made.
-        checksum: what the content must hash to, as "sha256:..." or "md5:..."; `None` checks the length only.
-        on_progress: called with the bytes at hand and the bytes in all (`None` if the server does not say).
+        destination: where the file should be; missing directories are created.
+        checksum: what the content must hash to, as "sha256:..." or "md5:..."; `None` checks the
+            length only.
+        on_progress: called with the bytes received so far and the bytes expected (`None` if the
+            server does not say).
 
     Returns:
         `destination`.
@@ -73,6 +77,7 @@ def download(
     part = _Part(destination)
     with _writing(destination):
         destination.parent.mkdir(parents=True, exist_ok=True)
+        # A part of another file, or of one that may have changed, is of no use.
         if not part.can_continue(url, is_verified=checksum is not None):
             part.discard()
     response = _respond(url, part)
@@ -80,9 +85,11 @@ def download(
         with response:
             _receive(url, response, part, on_progress)
     if checksum is not None and not matches(part.path, checksum):
+        # Otherwise the next attempt would resume it, and fail again.
         part.discard()
         raise DownloadError(
-            f"what came from {url} does not have the checksum {checksum}; it was deleted, try again"
+            f"the download from {url} does not have the checksum {checksum}; "
+            "it was deleted, try again"
         )
     with _writing(destination):
         part.publish()
@@ -99,16 +106,15 @@ def matches(path: Path, checksum: str) -> bool:
     """
     algorithm, separator, digest = checksum.partition(":")
     if algorithm not in DIGESTS or not separator:
-        raise ValueError(
-            f"`checksum` must start with one of {', '.join(DIGESTS)} and a colon, got {checksum}"
-        )
+        allowed = ", ".join(DIGESTS)
+        raise ValueError(f"`checksum` must start with one of {allowed} and a colon, got {checksum}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, DIGESTS[algorithm]).hexdigest() == digest.lower()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The bytes received so far, and beside them a note of which version of which file they belong to."""
+    """The bytes received so far, with a note of the file and version they belong to."""
 
     destination: Path
 
@@ -122,32 +128,45 @@ class _Part:
 
     @property
     def size(self) -> int:
-        return self.path.stat().st_size if self.path.exists() else 0
+        if not self.path.exists():
+            return 0
+        return self.path.stat().st_size
 
     def origin(self) -> dict[str, str]:
         try:
             origin = json.loads(self.note.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return origin if isinstance(origin, dict) else {}
+        # A note that something else has written counts as none.
+        if not isinstance(origin, dict):
+            return {}
+        return origin
 
     def can_continue(self, url: str, *, is_verified: bool) -> bool:
         origin = self.origin()
-        # Without a validator only a checksum could tell that the two halves are of one file.
-        return origin.get("url") == url and (bool(origin.get("validator")) or is_verified)
+        if origin.get("url") != url:
+            return False
+        # Without a validator only a checksum can show that the two halves are of one file.
+        return bool(origin.get("validator")) or is_verified
 
     def headers(self) -> dict[str, str]:
+        headers = {"Range": f"bytes={self.size}-"}
         validator = self.origin().get("validator")
-        return {"Range": f"bytes={self.size}-"} | ({"If-Range": validator} if validator else {})
+        if validator:
+            # Asks for the whole file if it has changed.
+            headers["If-Range"] = validator
+        return headers
 
     def is_continued_by(self, response: HTTPResponse) -> bool:
-        starts_here = response.headers.get("Content-Range", "").startswith(f"bytes {self.size}-")
-        return starts_here and _validator(response) == self.origin().get("validator", "")
+        # Some servers ignore `If-Range`, or send another range than the one asked for.
+        content_range = response.headers.get("Content-Range", "")
+        if not content_range.startswith(f"bytes {self.size}-"):
+            return False
+        return _validator(response) == self.origin().get("validator", "")
 
     def remember(self, url: str, validator: str) -> None:
-        write_text(
-            self.note, json.dumps({"url": url, "validator": validator}), error=UnwritableError
-        )
+        origin = {"url": url, "validator": validator}
+        write_text(self.note, json.dumps(origin), error=UnwritableError)
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -155,21 +174,23 @@ class _Part:
 
     def publish(self) -> None:
         self.path.replace(self.destination)
+        # After the rename: a part without its note would be downloaded again from the start.
         self.note.unlink(missing_ok=True)
         sync_directory(self.destination.parent)
 
 
 def _respond(url: str, part: _Part) -> HTTPResponse | None:
-    """The answer that carries the missing bytes, or all of them; `None` if none are missing."""
+    """The response that carries the missing bytes, or all of them; `None` if none are missing."""
     if part.size:
         try:
             response = _request(url, part.headers())
         except HTTPError as refusal:
             with refusal:
+                # The server refuses the range because the part is already as long as the file.
                 if refusal.headers.get("Content-Range") == f"bytes */{part.size}":
                     return None
         else:
-            # A server that does not know ranges, or knows that the file has changed, sends it whole.
+            # A server that does not support ranges, or whose file has changed, sends all of it.
             if response.status != PARTIAL_CONTENT or part.is_continued_by(response):
                 return response
             response.close()
@@ -178,10 +199,9 @@ def _respond(url: str, part: _Part) -> HTTPResponse | None:
 
 
 def _request(url: str, headers: Mapping[str, str]) -> HTTPResponse:
-    # A compressed transfer would make lengths and ranges mean something else.
-    request = Request(
-        url, headers={"User-Agent": "pslrec", "Accept-Encoding": "identity", **headers}
-    )
+    # Lengths and ranges of a compressed transfer would not be those of the file.
+    sent = {"User-Agent": "pslrec", "Accept-Encoding": "identity", **headers}
+    request = Request(url, headers=sent)
     try:
         response: HTTPResponse = urlopen(request, timeout=TIMEOUT_SECONDS)
     except HTTPError as error:
@@ -199,22 +219,29 @@ def _request(url: str, headers: Mapping[str, str]) -> HTTPResponse:
 
 
 def _receive(url: str, response: HTTPResponse, part: _Part, on_progress: Progress | None) -> None:
-    continues = response.status == PARTIAL_CONTENT
-    received = part.size if continues else 0
+    received = 0
+    mode = "wb"
+    if response.status == PARTIAL_CONTENT:
+        received = part.size
+        mode = "ab"
+    total = None
     length = response.headers.get("Content-Length")
-    total = received + int(length) if length else None
-    with _writing(part.destination), part.path.open("ab" if continues else "wb") as file:
+    if length:
+        total = received + int(length)
+    with _writing(part.destination), part.path.open(mode) as file:
+        # Before the first byte: a part whose origin is unknown cannot be resumed.
         part.remember(url, _validator(response))
         for chunk in _chunks(url, response):
             file.write(chunk)
             received += len(chunk)
             if on_progress is not None:
                 on_progress(received, total)
+        # On disk before the rename: a power cut must not leave an incomplete file under its name.
         file.flush()
         os.fsync(file.fileno())
     if total is not None and received != total:
         raise DownloadError(
-            f"{url} stopped after {received:,} of {total:,} bytes; run again to continue there"
+            f"{url} stopped after {received:,} of {total:,} bytes; run again to resume there"
         )
 
 
@@ -223,8 +250,10 @@ def _chunks(url: str, response: HTTPResponse) -> Iterator[bytes]:
         try:
             chunk = response.read(CHUNK_BYTES)
         except (OSError, HTTPException) as error:
-            message = f"the connection to {url} broke: {_reason(error)}; run again to continue where it stopped"
-            raise DownloadError(message) from error
+            raise DownloadError(
+                f"the connection to {url} broke: {_reason(error)}; "
+                "run again to resume where it stopped"
+            ) from error
         if not chunk:
             return
         yield chunk
@@ -235,14 +264,18 @@ def _writing(destination: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{destination} cannot be written: {_reason(error)}; choose another directory or make room"
-        raise UnwritableError(message) from error
+        raise UnwritableError(
+            f"{destination} cannot be written: {_reason(error)}; "
+            "choose another directory or make room"
+        ) from error
 
 
 def _validator(response: HTTPResponse) -> str:
-    # A weak tag promises equal meaning, not equal bytes.
     tag = response.headers.get("ETag", "")
-    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
+    # A weak tag promises equal meaning, not equal bytes.
+    if tag and not tag.startswith("W/"):
+        return tag
+    return response.headers.get("Last-Modified", "")
 
 
 def _reason(error: BaseException | str) -> str:

@@ -12,12 +12,12 @@ from pslrec.files import FileError, check_regular, whole_file
 def write_ids(
     vocabulary: Vocabulary, directory: Path, *, error: type[PslrecError] = FileError
 ) -> None:
-    """Write `users.parquet` or `items.parquet`, whole or not at all.
+    """Write `users.parquet` or `items.parquet`, completely or not at all.
 
     Args:
-        vocabulary: the ids.
+        vocabulary: the ids, and whether they are users or items.
         directory: where the file goes.
-        error: what is raised if it cannot be written.
+        error: the exception to raise if it cannot be written.
     """
     with whole_file(directory / f"{vocabulary.kind}s.parquet", error=error) as file:
         pl.DataFrame({"id": vocabulary.series}).write_parquet(file)
@@ -31,16 +31,18 @@ def read_ids(
     Args:
         directory: where the file is.
         kind: `user` or `item`.
-        n_rows: how many ids there must be; any number if not given.
-        error: what is raised if it is not such a file.
+        n_rows: how many ids there must be; any number if `None`.
+        error: the exception to raise if it is not such a file.
     """
     path = directory / f"{kind}s.parquet"
     check_regular(path, error=error)
     try:
-        # What is in the file's footer is checked before anything is unpacked.
+        # Everything that the footer of the file says is checked before any data is unpacked.
         columns = list(pl.read_parquet_schema(path))
         found = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-        expected = found if n_rows is None else n_rows
+        expected = n_rows
+        if expected is None:
+            expected = found
         if columns != ["id"] or found != expected:
             raise error(
                 f"{path} must hold one column `id` with {expected} ids, got {columns} with {found}"
@@ -55,6 +57,8 @@ def read_ids(
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ) as failure:
+        # Our own errors may be of a kind that is caught here.
         if isinstance(failure, error):
             raise
-        raise error(f"{path} cannot be read: {str(failure).splitlines()[0][:200]}") from failure
+        reason = str(failure).splitlines()[0][:200]
+        raise error(f"{path} cannot be read: {reason}") from failure

@@ -17,8 +17,9 @@ from pslrec.errors import DataError
 class Interactions:
     """User-item pairs, one per position, with optional columns beside them.
 
-    Row numbers index the vocabularies; several `Interactions` (the parts of a split) share the same two vocabularies.
-    Build one from external ids with `Interactions.from_ids`, from a file with `pslrec.data.read_interactions`.
+    Row numbers index the vocabularies; several `Interactions` (the parts of a split) share the same
+    two vocabularies. Build one from external ids with `Interactions.from_ids`, from a file with
+    `pslrec.data.read_interactions`.
 
     Args:
         users: row number of the user of each interaction.
@@ -26,8 +27,8 @@ class Interactions:
         user_vocabulary: external user ids by row.
         item_vocabulary: external item ids by row.
         ratings: how much the user liked the item, if known.
-        timestamps: when, in seconds since 1970, if known.
-        weights: confidence in the interaction, if it is not 1 for all.
+        timestamps: seconds since 1970, if known.
+        weights: confidence in each interaction, if it is not 1 for all.
 
     >>> log = Interactions.from_ids(["ann", "bob", "ann"], ["tea", "tea", "milk"])
     >>> log.n_users, log.n_items, len(log)
@@ -46,11 +47,12 @@ class Interactions:
     weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name, vocabulary in (("users", self.user_vocabulary), ("items", self.item_vocabulary)):
-            self._freeze(name, _row_numbers(name, getattr(self, name), len(vocabulary)))
+        self._freeze("users", _row_numbers("users", self.users, self.n_users))
+        self._freeze("items", _row_numbers("items", self.items, self.n_items))
         for name in ("ratings", "timestamps", "weights"):
-            if getattr(self, name) is not None:
-                self._freeze(name, _values(name, getattr(self, name)))
+            column = getattr(self, name)
+            if column is not None:
+                self._freeze(name, _values(name, column))
 
     def _freeze(self, name: str, column: np.ndarray) -> None:
         if column.ndim != 1:
@@ -60,6 +62,7 @@ class Interactions:
                 f"`{name}` must be as long as `users` ({len(self.users)}), got {len(column)}"
             )
         column.flags.writeable = False
+        # A view of a frozen array cannot be made writeable again by whoever gets hold of it.
         object.__setattr__(self, name, column.view())
 
     @classmethod
@@ -72,18 +75,35 @@ class Interactions:
         timestamps: Iterable[int] | None = None,
         weights: Iterable[float] | None = None,
     ) -> "Interactions":
-        """Interactions of external ids. Rows are numbered in the sorted order of the ids, whatever the order of the data."""
-        series = (as_series(users, "user"), as_series(items, "item"))
-        # Half the time of reading a large file is spent here; polars lets the other thread run meanwhile.
+        """Interactions of external ids.
+
+        Rows are numbered in the sorted order of the ids, whatever the order of the data.
+
+        Args:
+            users: external id of the user of each interaction.
+            items: external id of the item.
+            ratings: how much the user liked the item, if known.
+            timestamps: seconds since 1970, if known.
+            weights: confidence in each interaction, if it is not 1 for all.
+        """
+        user_series = as_series(users, "user")
+        item_series = as_series(items, "item")
+        # Half the time of reading a large file is spent here, and polars lets go of the interpreter
+        # lock, so that both columns are encoded at the same time.
         with ThreadPoolExecutor(max_workers=2) as pool:
-            (user_rows, user_vocabulary), (item_rows, item_vocabulary) = pool.map(
-                encode, series, ("user", "item")
-            )
-        optional = {"ratings": ratings, "timestamps": timestamps, "weights": weights}
-        columns = {
-            name: None if column is None else _array(column) for name, column in optional.items()
-        }
-        return cls(user_rows, item_rows, user_vocabulary, item_vocabulary, **columns)
+            encoding_users = pool.submit(encode, user_series, "user")
+            encoding_items = pool.submit(encode, item_series, "item")
+        user_rows, user_vocabulary = encoding_users.result()
+        item_rows, item_vocabulary = encoding_items.result()
+        return cls(
+            user_rows,
+            item_rows,
+            user_vocabulary,
+            item_vocabulary,
+            ratings=_array(ratings),
+            timestamps=_array(timestamps),
+            weights=_array(weights),
+        )
 
     @property
     def n_users(self) -> int:
@@ -99,95 +119,100 @@ class Interactions:
         return len(self.users)
 
     def __repr__(self) -> str:
-        return f"Interactions({len(self):,} pairs of {self.n_users:,} users and {self.n_items:,} items)"
+        return (
+            f"Interactions({len(self):,} pairs of {self.n_users:,} users and "
+            f"{self.n_items:,} items)"
+        )
 
     def select(self, which: np.ndarray) -> "Interactions":
         """Some of the interactions, by mask or position, over the same vocabularies."""
-        columns = ("users", "items", "ratings", "timestamps", "weights")
-        # A mask is walked through once, not for every column again.
-        positions = np.flatnonzero(which) if which.dtype == bool else which
-        chosen = {
-            name: getattr(self, name)[positions]
-            for name in columns
-            if getattr(self, name) is not None
-        }
-        for column in chosen.values():
-            column.flags.writeable = False  # nobody else holds them, so they need not be copied
+        positions = which
+        if which.dtype == bool:
+            # A mask is walked through once, not again for every column.
+            positions = np.flatnonzero(which)
+        chosen = {}
+        for name in ("users", "items", "ratings", "timestamps", "weights"):
+            column = getattr(self, name)
+            if column is not None:
+                chosen[name] = column[positions]
+                # Nobody else holds the new array, and what cannot be written need not be copied.
+                chosen[name].flags.writeable = False
         return replace(self, **chosen)
 
     def sorted(self) -> "Interactions":
-        """The same interactions ordered by user, then item; repeated pairs by their other columns, whatever order they had."""
+        """The same interactions ordered by user, then item.
+
+        Repeated pairs are ordered by their other columns, so the order of the rows does not matter.
+        """
         keys = self.pair_keys()
         order = np.argsort(keys, kind="stable")
-        beside = [
-            column for column in (self.weights, self.ratings, self.timestamps) if column is not None
-        ]
-        if beside and len(order) and (np.diff(keys[order]) == 0).any():
+        optional = (self.weights, self.ratings, self.timestamps)
+        beside = [column for column in optional if column is not None]
+        # Sorting by several keys takes several times as long, and only repeated pairs need it.
+        if beside and (np.diff(keys[order]) == 0).any():
             order = np.lexsort((*beside, keys))
         return self.select(order)
 
     def pair_keys(self) -> np.ndarray:
-        """One number per interaction that orders by user, then item, and is equal for equal pairs."""
+        """One number per interaction: equal for equal pairs, and ordered by user, then item."""
+        # In 64 bits: the product of users and items exceeds 32 bits even for small data sets.
         keys: np.ndarray = self.users.astype(np.int64) * self.n_items + self.items
         return keys
 
     def user_counts(self) -> np.ndarray:
-        """Interactions of each user."""
+        """Number of interactions of each user."""
         return np.bincount(self.users, minlength=self.n_users)
 
     def item_counts(self) -> np.ndarray:
-        """Interactions of each item: its popularity."""
+        """Number of interactions of each item: its popularity."""
         return np.bincount(self.items, minlength=self.n_items)
 
     def matrix(self) -> csr_matrix:
         """The user-by-item matrix: weights where there are any, else 1; repeated pairs add up."""
-        values = np.ones(len(self), dtype=np.float32) if self.weights is None else self.weights
+        values = self.weights
+        if values is None:
+            values = np.ones(len(self), dtype=np.float32)
         return csr_matrix((values, (self.users, self.items)), shape=(self.n_users, self.n_items))
 
     def to_frame(self) -> pl.DataFrame:
-        """A polars frame with external ids in the columns `user` and `item`, and what else is known."""
+        """A polars frame: external ids as `user` and `item`, and the other columns there are."""
         columns: dict[str, Any] = {
             "user": self.user_vocabulary.series.gather(self.users),
             "item": self.item_vocabulary.series.gather(self.items),
         }
         optional = {"rating": self.ratings, "timestamp": self.timestamps, "weight": self.weights}
-        columns |= {
-            name: pl.Series(name, column) for name, column in optional.items() if column is not None
-        }
+        for name, column in optional.items():
+            if column is not None:
+                columns[name] = pl.Series(name, column)
         return pl.DataFrame(columns)
 
 
 def concatenate(parts: Sequence[Interactions]) -> Interactions:
-    """Interactions of all the parts, which share their vocabularies; a column that one part lacks is left out."""
+    """Interactions of all parts, which must share their vocabularies.
 
-    def joined(name: str) -> np.ndarray | None:
+    A column that one of the parts lacks is left out.
+    """
+    joined: dict[str, Any] = {}
+    for name in ("users", "items", "ratings", "timestamps", "weights"):
         columns = [getattr(part, name) for part in parts]
-        return None if any(column is None for column in columns) else np.concatenate(columns)
-
-    users, items = joined("users"), joined("items")
-    assert users is not None
-    assert items is not None
-    return replace(
-        parts[0],
-        users=users,
-        items=items,
-        ratings=joined("ratings"),
-        timestamps=joined("timestamps"),
-        weights=joined("weights"),
-    )
+        is_complete = all(column is not None for column in columns)
+        joined[name] = np.concatenate(columns) if is_complete else None
+    return replace(parts[0], **joined)
 
 
 def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
     """Row number of each entry, and the vocabulary of the distinct entries in sorted order."""
     if column.null_count():
         raise DataError(
-            f"the {kind} column has {column.null_count()} missing values; remove those rows or fill them in"
+            f"the {kind} column has {column.null_count()} missing values; "
+            "remove those rows or fill them in"
         )
     if column.dtype == pl.String:
         return _encode_strings(column, kind)
     if column.dtype.is_float() and column.is_nan().any():
         raise DataError(
-            f"the {kind} column has {column.is_nan().sum()} ids that are NaN; remove those rows or fill them in"
+            f"the {kind} column has {column.is_nan().sum()} ids that are NaN; "
+            "remove those rows or fill them in"
         )
     distinct = column.unique().sort()
     return _positions(column, distinct), Vocabulary(distinct, kind=kind)
@@ -195,6 +220,7 @@ def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
 
 def _encode_strings(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
     distinct = column.unique()
+    # Among the distinct ids only, which are few: converting the column would take far longer.
     ids = as_numbers(distinct)
     if ids.dtype == pl.String and (ids == "").any():
         raise DataError(
@@ -204,19 +230,19 @@ def _encode_strings(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabular
     distinct = distinct.gather(order)
     hashes = distinct.hash()
     vocabulary = Vocabulary(ids.gather(order), kind=kind)
-    # Looking up hashes takes a third of the time of looking up text, and is exact where no two of the ids share one.
+    # Looking up hashes takes a third of the time of looking up text, and is exact where no two ids
+    # share one.
     if hashes.n_unique() == len(distinct):
         return _positions(column.hash(), hashes), vocabulary
     return _positions(column, distinct), vocabulary
 
 
 def _positions(column: pl.Series, distinct: pl.Series) -> np.ndarray:
-    numbered = pl.DataFrame({"id": distinct, "row": np.arange(len(distinct), dtype=np.int32)})
-    return (
-        column.to_frame("id")
-        .join(numbered, on="id", how="left", maintain_order="left")["row"]
-        .to_numpy()
-    )
+    rows = np.arange(len(distinct), dtype=np.int32)
+    numbered = pl.DataFrame({"id": distinct, "row": rows})
+    entries = column.to_frame("id")
+    found = entries.join(numbered, on="id", how="left", maintain_order="left")
+    return found["row"].to_numpy()
 
 
 def as_numbers(ids: pl.Series) -> pl.Series:
@@ -231,12 +257,18 @@ def as_numbers(ids: pl.Series) -> pl.Series:
     return ids
 
 
-def _array(column: Iterable[Any]) -> np.ndarray:
-    return np.asarray(column if hasattr(column, "__array__") else list(column))
+def _array(column: Iterable[Any] | None) -> np.ndarray | None:
+    if column is None:
+        return None
+    # numpy would take an iterator for a single object.
+    if not hasattr(column, "__array__"):
+        column = list(column)
+    return np.asarray(column)
 
 
 def _row_numbers(name: str, column: np.ndarray, n_rows: int) -> np.ndarray:
     array = np.asarray(column)
+    # An empty list becomes an array of floats, which is not the caller's mistake.
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"`{name}` must be row numbers, whole numbers from 0, got {array.dtype}")
     if array.size and (array.min() < 0 or array.max() >= n_rows):
@@ -252,24 +284,37 @@ def _values(name: str, column: np.ndarray) -> np.ndarray:
         array = array.astype("datetime64[s]").astype(np.int64)
     if array.dtype.kind not in "iufb":
         raise DataError(f"`{name}` must be numbers, got {array.dtype}")
-    limit = np.iinfo(np.int64).max if name == "timestamps" else np.finfo(np.float32).max
-    # Also false for NaN.
-    bad = ~(np.abs(array) < limit) if array.dtype.kind == "f" else np.zeros(0, dtype=bool)
-    if bad.any():
-        raise DataError(
-            f"`{name}` must be finite, {bad.sum()} of {len(array)} are not; the first is at position {bad.argmax()}"
-        )
+    if array.dtype.kind == "f":
+        _check_finite(name, array)
     if name == "timestamps" and len(array) and array.min() < 0:
         raise DataError(
             f"`timestamps` must be seconds since 1970 and not negative, the least is {array.min()}"
         )
     if name == "weights" and len(array) and array.min() <= 0:
         raise DataError(
-            f"`weights` must be positive, the least is {array.min()}; leave out pairs that are no interactions"
+            f"`weights` must be positive, the least is {array.min()}; "
+            "leave out pairs that are not interactions"
         )
-    return _own(array, np.int64 if name == "timestamps" else np.float32)
+    if name == "timestamps":
+        return _own(array, np.int64)
+    return _own(array, np.float32)
+
+
+def _check_finite(name: str, array: np.ndarray) -> None:
+    limit: Any = np.finfo(np.float32).max
+    if name == "timestamps":
+        limit = np.iinfo(np.int64).max
+    # The comparison is false for NaN too.
+    bad = ~(np.abs(array) < limit)
+    if bad.any():
+        raise DataError(
+            f"`{name}` must be finite, {bad.sum()} of {len(array)} are not; "
+            f"the first is at position {bad.argmax()}"
+        )
 
 
 def _own(array: np.ndarray, dtype: type[np.generic]) -> np.ndarray:
-    # What nobody can write to may be shared; anything else could change behind our back.
-    return array if array.dtype == dtype and not array.flags.writeable else array.astype(dtype)
+    # An array that nobody can write to may be shared; any other could change behind our back.
+    if array.dtype == dtype and not array.flags.writeable:
+        return array
+    return array.astype(dtype)

@@ -1,4 +1,4 @@
-"""Data by name or path: what the command line and configuration call DATA."""
+"""Data by name or path: what the command line and the configuration call DATA."""
 
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,12 @@ def load(
     header: bool | None = None,
     repair: bool = False,
 ) -> Interactions | Dataset:
-    """Find data by name or path: a `Dataset` where it comes split, else `Interactions`.
+    """Load data by name or path: a `Dataset` where it comes split, else `Interactions`.
 
     Args:
-        data: `debian` or `synthetic` (they come with the package), the name of a source such as `gowalla` (its published split if
-            that is on this machine, else its raw file, prepared as in the paper), or the path of a file, directory or zip.
+        data: `debian` or `synthetic` (they come with the package), the name of a source such as
+            `gowalla` (its published split if that is on this machine, else its raw file, prepared
+            as in the paper), or the path of a file, directory or zip.
         columns: as in `read_interactions`.
         format: as in `read_interactions`.
         separator: as in `read_interactions`.
@@ -47,8 +48,12 @@ def load(
     Interactions(150,559 pairs of 15,877 users and 5,077 items)
     """
     path = Path(data)
-    if is_name(str(data)):
-        return EMBEDDED[str(data)]() if str(data) in EMBEDDED else _load_source(str(data))
+    name = str(data)
+    if name in EMBEDDED:
+        return EMBEDDED[name]()
+    if is_name(name):
+        return _load_source(name)
+    # Without an ending it is more likely a misspelt name than a file.
     if not _exists(path) and path.suffix == "":
         names = ", ".join([*EMBEDDED, *SOURCES])
         raise DataError(
@@ -61,7 +66,8 @@ def load(
         )
     elif path.is_dir():
         raise DataError(
-            f"{path}: there is no `train.tsv` in this directory; give a file, or a directory with train and test"
+            f"{path}: there is no `train.tsv` in this directory; "
+            "give a file, or a directory with train and test"
         )
     else:
         loaded = read_interactions(
@@ -75,7 +81,8 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError as error:
-        raise DataError(f"{path} can not be read: {error.strerror}") from error
+        # For example a name that is longer than the file system allows.
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def is_name(data: str) -> bool:
@@ -84,28 +91,42 @@ def is_name(data: str) -> bool:
     >>> is_name("debian"), is_name("log.csv")
     (True, False)
     """
-    return data in EMBEDDED or (data in SOURCES and not _exists(Path(data)))
+    if data in EMBEDDED:
+        return True
+    # A file that happens to have the name of a source is what the user sees and means.
+    return data in SOURCES and not _exists(Path(data))
 
 
 def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
     for vocabulary in (loaded.user_vocabulary, loaded.item_vocabulary):
         if len(vocabulary) < 2:
-            kind, identifier = vocabulary.kind, vocabulary.ids([0])[0]
+            kind = vocabulary.kind
+            identifier = vocabulary.ids([0])[0]
             raise DataError(
-                f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be learnt from that; "
-                f"give more data, or name another {kind} column with `{kind}=` "
+                f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be "
+                f"learnt from that; give more data, or name another {kind} column with `{kind}=` "
                 f"(on the command line `pslrec data prepare --{kind}-column`)"
             )
 
 
 def load_interactions(data: str | Path, **options: Any) -> Interactions:
-    """As `load`, but what comes split is put together again, each pair that is in several parts once."""
+    """As `load`, but a split data set is joined again, with each pair of several parts once.
+
+    Args:
+        data: as in `load`.
+        options: further arguments of `load`.
+    """
+    # Joined, a pair that is in two parts would count twice; repairing removes the second.
     loaded = load(data, repair=True, **options)
-    return loaded.whole() if isinstance(loaded, Dataset) else loaded
+    if isinstance(loaded, Dataset):
+        return loaded.whole()
+    return loaded
 
 
 def _load_source(name: str) -> Interactions | Dataset:
-    source, path = SOURCES[name], find(name)
+    source = SOURCES[name]
+    path = find(name)
+    # A published split is prepared already. The zip of MovieLens has another name.
     if path.suffix == ".zip" and path.stem == source.stem:
         return read_published(path)
     return prepare(source.read_raw(path), Preparation(source.min_rating, source.k_core))

@@ -17,8 +17,10 @@ class Preparation:
 
     Args:
         minimum_rating: interactions rated lower are removed; `None` keeps all.
-        k_core: repeat removing users and items with fewer interactions than this, until none is left; 0 keeps all.
-        weights: what a pair's confidence is: always 1, how often it was seen, or the sum of its ratings.
+        k_core: users and items with fewer interactions than this are removed, again and again until
+            all that are left have as many; 0 keeps all.
+        weights: the confidence in a pair: always 1, how often it was seen, or the sum of its
+            ratings.
     """
 
     minimum_rating: float | None = None
@@ -32,8 +34,13 @@ PAPER = Preparation(minimum_rating=3, k_core=10)
 def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Interactions:
     """Filter a log as the paper does: ratings of at least 3, each pair once, the 10-core.
 
-    Of a repeated pair the first one (by time where it is known) is kept. The result is sorted by user and item, and its
-    vocabularies hold only who is left, in the order they had.
+    Of a repeated pair the first one (by time where it is known) is kept. The result is sorted by
+    user and item. Its vocabularies hold only the users and items that are left, in the same order
+    as before.
+
+    Args:
+        interactions: a log, which may repeat pairs.
+        preparation: what to keep; as in the paper by default.
 
     >>> log = Interactions.from_ids(["ann", "ann", "bob", "bob", "bob"], [1, 2, 1, 2, 3])
     >>> prepare(log, Preparation(k_core=2)).to_frame().rows()
@@ -42,25 +49,33 @@ def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Int
     if preparation.k_core < 0:
         raise DataError(f"`k_core` must not be negative, got {preparation.k_core}")
     if preparation.weights not in get_args(Weighting):
-        raise DataError(
-            f"`weights` must be one of {', '.join(get_args(Weighting))}, got `{preparation.weights}`"
-        )
+        allowed = ", ".join(get_args(Weighting))
+        raise DataError(f"`weights` must be one of {allowed}, got `{preparation.weights}`")
     if len(interactions) == 0:
         raise DataError("there are no interactions to prepare")
     if preparation.weights == "rating" and interactions.ratings is None:
         raise DataError(
-            "`weights` can not be `rating`, the interactions have no ratings; use `count` or `none`"
+            "`weights` cannot be `rating`, the interactions have no ratings; use `count` or `none`"
         )
     liked = _rated(interactions, preparation.minimum_rating)
-    # Repeated pairs only make a core larger: who is outside of it with them is outside without, and need not be sorted.
+    # Repeated pairs only make a core larger: whatever is outside of it with them is outside without
+    # them, and need not be sorted. Of a large log this removes most.
     inside = k_core_mask(liked, preparation.k_core)
     if not inside.any():
         raise DataError(_why_empty(liked, preparation.k_core))
-    distinct = distinct_pairs(liked if inside.all() else liked.select(inside), preparation.weights)
+    distinct = distinct_pairs(_selected(liked, inside), preparation.weights)
+    # The core of the distinct pairs may be smaller still.
     kept = k_core_mask(distinct, preparation.k_core)
     if not kept.any():
         raise DataError(_why_empty(liked, preparation.k_core))
-    return compact(distinct if kept.all() else distinct.select(kept))
+    return compact(_selected(distinct, kept))
+
+
+def _selected(interactions: Interactions, mask: np.ndarray) -> Interactions:
+    # Copying all columns can be saved where nothing is left out.
+    if mask.all():
+        return interactions
+    return interactions.select(mask)
 
 
 def _rated(interactions: Interactions, minimum_rating: float | None) -> Interactions:
@@ -70,9 +85,10 @@ def _rated(interactions: Interactions, minimum_rating: float | None) -> Interact
     if not kept.any():
         highest = interactions.ratings.max()
         raise DataError(
-            f"no interaction has a rating of at least {minimum_rating:g}, the highest is {highest:g}"
+            f"no interaction has a rating of at least {minimum_rating:g}, "
+            f"the highest is {highest:g}"
         )
-    return interactions if kept.all() else interactions.select(kept)
+    return _selected(interactions, kept)
 
 
 def has_repetitions(interactions: Interactions) -> bool:
@@ -84,7 +100,8 @@ def has_repetitions(interactions: Interactions) -> bool:
 def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> Interactions:
     """Each pair once, sorted by user and item.
 
-    Of a repeated pair the earliest is kept, whatever the order of the rows where times are known. Weights add up.
+    Of a repeated pair the earliest is kept; without times, the one that comes first in the log.
+    Weights add up.
 
     Args:
         interactions: a log, which may repeat pairs.
@@ -96,7 +113,7 @@ def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> I
     keys = interactions.pair_keys()
     carries_columns = interactions.ratings is not None or interactions.timestamps is not None
     if not carries_columns and interactions.weights is None and weights == "none":
-        # Nothing travels with a pair, so the sorted keys are all there is: half the time of sorting positions.
+        # A pair has nothing but its key, and sorting keys takes half the time of sorting positions.
         keys.sort()
         keys = keys[_starts(keys)]
         users, items = np.divmod(keys, interactions.n_items)
@@ -113,8 +130,9 @@ def distinct_pairs(interactions: Interactions, weights: Weighting = "none") -> I
 
 
 def _stable_order(keys: np.ndarray, bound: int) -> np.ndarray:
-    # Sorting numbers is several times faster than sorting positions, so where 63 bits hold a key (below `bound`) and its
-    # position, the position rides along in the low bits.
+    # Sorting numbers is several times faster than sorting positions. Where 63 bits can hold both a
+    # key (below `bound`) and its position, the position goes into the low bits, and also makes the
+    # order stable.
     bits = len(keys).bit_length()
     if bound.bit_length() + bits > 63:
         return np.argsort(keys, kind="stable")
@@ -126,7 +144,7 @@ def _stable_order(keys: np.ndarray, bound: int) -> np.ndarray:
 def _earliest_first(
     order: np.ndarray, sorted_keys: np.ndarray, starts: np.ndarray, timestamps: np.ndarray
 ) -> np.ndarray:
-    # Pairs that occur once, most of them, are in their place already.
+    # Most pairs occur once and are in their place already, so only the others are sorted by time.
     repeated = ~starts
     repeated[:-1] |= ~starts[1:]
     places = np.flatnonzero(repeated)
@@ -145,14 +163,13 @@ def _weighted(
     if weights == "rating":
         assert interactions.ratings is not None
         values = interactions.ratings
-    elif weights == "count" or interactions.weights is not None:
-        values = (
-            np.ones(len(interactions), dtype=np.float32)
-            if interactions.weights is None
-            else interactions.weights
-        )
+    elif interactions.weights is not None:
+        values = interactions.weights
+    elif weights == "count":
+        values = np.ones(len(interactions), dtype=np.float32)
     else:
         return distinct
+    # In double precision: a float32 sum stops counting at 2^24.
     sums = np.add.reduceat(values[order].astype(np.float64), np.flatnonzero(starts))
     return Interactions(
         distinct.users,
@@ -172,18 +189,24 @@ def _starts(sorted_keys: np.ndarray) -> np.ndarray:
 
 
 def k_core_mask(interactions: Interactions, k: int) -> np.ndarray:
-    """Which interactions belong to the k-core: the largest part in which every user and item has at least k."""
-    users, items = interactions.users, interactions.items
-    user_counts, item_counts = interactions.user_counts(), interactions.item_counts()
+    """Which interactions belong to the k-core.
+
+    This is the largest part in which every user and every item has at least k interactions.
+    """
+    users = interactions.users
+    items = interactions.items
+    user_counts = interactions.user_counts()
+    item_counts = interactions.item_counts()
     inside = np.ones(len(interactions), dtype=bool)
     while True:
-        # Counts only fall, so what has left once is never let in again.
+        # Counts only fall, so an interaction that has left never comes back.
         stays = (user_counts >= k)[users]
         stays &= (item_counts >= k)[items]
         left = np.flatnonzero(inside != stays)
         if len(left) == 0:
             return inside
         inside = stays
+        # Only what left in this round is counted, which is little after the first rounds.
         user_counts -= np.bincount(users[left], minlength=len(user_counts))
         item_counts -= np.bincount(items[left], minlength=len(item_counts))
 
@@ -194,6 +217,7 @@ def compact(interactions: Interactions) -> Interactions:
     item_rows = np.flatnonzero(interactions.item_counts())
     if len(user_rows) == interactions.n_users and len(item_rows) == interactions.n_items:
         return interactions
+    # Entries of rows that do not occur are never looked up.
     new_user = np.zeros(interactions.n_users, dtype=np.int32)
     new_user[user_rows] = np.arange(len(user_rows), dtype=np.int32)
     new_item = np.zeros(interactions.n_items, dtype=np.int32)
@@ -211,14 +235,18 @@ def compact(interactions: Interactions) -> Interactions:
 
 def _why_empty(interactions: Interactions, k: int) -> str:
     distinct = distinct_pairs(interactions)
-    # A core lies within every core of lower k, so the largest that is not empty is found by halving.
-    largest, empty = 1, min(k, int(distinct.user_counts().max()) + 1)
+    # A core contains every core of higher k, so the largest k whose core is not empty is found by
+    # bisection: the core of `largest` is not empty, the core of `empty` is.
+    largest = 1
+    empty = min(k, int(distinct.user_counts().max()) + 1)
     while empty - largest > 1:
         middle = (largest + empty) // 2
-        largest, empty = (
-            (middle, empty) if k_core_mask(distinct, middle).any() else (largest, middle)
-        )
+        if k_core_mask(distinct, middle).any():
+            largest = middle
+        else:
+            empty = middle
     return (
         f"nothing is left of {len(distinct):,} interactions in the {k}-core; "
-        f"the largest core that is not empty is {largest}: lower `k_core` (on the command line --k-core)"
+        f"the largest core that is not empty is {largest}: "
+        "lower `k_core` (on the command line --k-core)"
     )

@@ -1,5 +1,6 @@
-"""Data sets that come split: a directory or zip with `train` and `test`, and perhaps lists of the original ids."""
+"""Data sets that come split: a directory or zip with `train` and `test`, perhaps lists of ids."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,9 @@ SUFFIXES = (".tsv", ".csv", ".txt", ".parquet", ".inter", ".jsonl")
 
 def is_published_split(path: Path) -> bool:
     """Whether this is a zip, or a directory with a `train` file in it."""
-    return path.suffix.lower() == ".zip" or (path.is_dir() and _holds_data(path))
+    if path.suffix.lower() == ".zip":
+        return True
+    return path.is_dir() and _holds_data(path)
 
 
 def read_published(
@@ -42,37 +45,43 @@ def read_published(
 ) -> Dataset:
     """Read a data set that is already split.
 
-    Ids are the original ones where `user_list.tsv` and `item_list.tsv` give them, and rows are numbered as in these lists.
+    Ids are the original ones where `user_list.tsv` and `item_list.tsv` give them, and rows are
+    numbered as in these lists.
 
     Args:
-        path: a directory or zip with `train.tsv` and `test.tsv` (also `.csv`, `.txt`, `.parquet`, `.inter`, `.jsonl`, and
-            gzipped), and perhaps `validation.tsv`.
-        options: how to read the parts, where it should not be found out.
-        format: of the parts, where the ends of their names do not tell.
-        repair: remove from validation and test what is already in an earlier part, and from test what was never seen
-            before, instead of refusing.
+        path: a directory or zip with `train.tsv` and `test.tsv` (also `.csv`, `.txt`, `.parquet`,
+            `.inter`, `.jsonl`, and gzipped), and perhaps `validation.tsv`.
+        options: how to read the parts; detected if `None`.
+        format: the format of the parts; follows from the ends of their names if `None`.
+        repair: whether to remove pairs from validation and test that are in an earlier part too,
+            and pairs from test that are never trained on, instead of refusing the data set.
     """
     path = Path(path)
     with unpacked(path, holds_data=_holds_data, is_needed=_is_needed) as directory:
-        files = {part: _find(directory, part) for part in PARTS}
-        format = format or _common_format(files)  # noqa: A001
-        columns = {
-            part: _read_part(file, format, options, origin=path)
-            for part, file in files.items()
-            if file
-        }
-        missing = [part for part in ("train", "test") if part not in columns]
-        if missing:
-            raise DataError(
-                f"{path}: there is no `{missing[0]}.tsv` in it, nor one that ends in {', '.join(SUFFIXES[1:])}"
-            )
-        vocabularies = {
-            kind: _vocabulary(directory, path, kind, list(columns.values()))
-            for kind in ("user", "item")
-        }
+        files = {}
+        for part in PARTS:
+            file = _find(directory, part)
+            if file is not None:
+                files[part] = file
+        format = format or _common_format(list(files.values()))  # noqa: A001
+        columns = {}
+        for part, file in files.items():
+            columns[part] = _read_part(file, format, options, origin=path)
+        for part in ("train", "test"):
+            if part not in files:
+                endings = ", ".join(SUFFIXES[1:])
+                raise DataError(
+                    f"{path}: there is no `{part}.tsv` in it, nor one that ends in {endings}"
+                )
+        vocabularies = {}
+        for kind in ("user", "item"):
+            vocabularies[kind] = _vocabulary(directory, path, kind, list(columns.values()))
+    # All parts are encoded by the same vocabularies, so row numbers mean the same in each.
     parts = {name: _encode_part(part, vocabularies, path) for name, part in columns.items()}
     dataset = Dataset(parts["train"], parts["test"], parts.get("validation"), name=path.stem)
-    return drop_leaks(dataset) if repair else check_leaks(dataset, str(path))
+    if repair:
+        return drop_leaks(dataset)
+    return check_leaks(dataset, str(path))
 
 
 def _holds_data(directory: Path) -> bool:
@@ -84,22 +93,29 @@ def _is_needed(name: str) -> bool:
 
 
 def _find(directory: Path, part: str) -> Path | None:
-    return next((directory / name for name in _names(part) if (directory / name).is_file()), None)
+    for name in _names(part):
+        path = directory / name
+        if path.is_file():
+            return path
+    return None
 
 
 def _names(part: str) -> list[str]:
-    return [
-        stem + suffix + packed
-        for stem in PARTS[part]
-        for suffix in SUFFIXES
-        for packed in ("", ".gz")
-    ]
+    names = []
+    for stem in PARTS[part]:
+        for suffix in SUFFIXES:
+            names.append(stem + suffix)
+            names.append(stem + suffix + ".gz")
+    return names
 
 
-def _common_format(files: dict[str, Path | None]) -> str | None:
-    # Each line of one part may happen to have the same number of items; the other part tells that it is LightGCN's format.
-    texts = [file for file in files.values() if file is not None and ".txt" in file.suffixes]
-    return "lightgcn" if len(texts) > 1 and "lightgcn" in map(format_of, texts) else None
+def _common_format(files: Sequence[Path]) -> str | None:
+    # All lines of one part may happen to have the same number of items, and look like a table. The
+    # other part then shows that both are in LightGCN's format.
+    texts = [file for file in files if ".txt" in file.suffixes]
+    if len(texts) > 1 and "lightgcn" in map(format_of, texts):
+        return "lightgcn"
+    return None
 
 
 def _read_part(
@@ -110,13 +126,11 @@ def _read_part(
 ) -> CleanColumns:
     place = f"{origin}: {file.name}"
     try:
-        return clean(
-            replace(
-                FORMATS[format or format_of(file)](file, options or ReadOptions()), origin=place
-            )
-        )
+        read = FORMATS[format or format_of(file)]
+        table = read(file, options or ReadOptions())
+        return clean(replace(table, origin=place))
     except DataError as error:
-        # The file lies in a temporary directory if it came in a zip.
+        # A file from a zip lies in a temporary directory, of which the user knows nothing.
         raise DataError(str(error).replace(str(file), place)) from error
 
 
@@ -127,8 +141,9 @@ def _vocabulary(
     listed = directory / f"{kind}_list.tsv"
     if listed.exists():
         return _listed_vocabulary(listed, origin, kind)
-    ids = pl.concat([getattr(part, f"{kind}s").cast(pl.String) for part in parts])
-    vocabulary = encode(ids, kind=kind)[1]
+    # As text, because one part may have numbers only where another has names.
+    texts = [getattr(part, f"{kind}s").cast(pl.String) for part in parts]
+    _, vocabulary = encode(pl.concat(texts), kind=kind)
     return vocabulary.series.cast(pl.String), vocabulary
 
 
@@ -140,7 +155,9 @@ def _listed_vocabulary(listed: Path, origin: Path, kind: str) -> tuple[pl.Series
         return used, Vocabulary(as_numbers(table.users.cast(pl.String)), kind=kind)
     except DataError as error:
         message = str(error).replace(str(listed), place)
-        raise DataError(message if message.startswith(place) else f"{place}: {message}") from error
+        if not message.startswith(place):
+            message = f"{place}: {message}"
+        raise DataError(message) from error
 
 
 def _list_options(listed: Path) -> ReadOptions:
@@ -160,15 +177,14 @@ def _encode_part(
     for kind, ids in (("user", columns.users), ("item", columns.items)):
         used, _ = vocabularies[kind]
         lookup = pl.DataFrame({"id": used, "row": np.arange(len(used), dtype=np.int32)})
-        found = (
-            ids.cast(pl.String)
-            .to_frame("id")
-            .join(lookup, on="id", how="left", maintain_order="left")["row"]
-        )
+        entries = ids.cast(pl.String).to_frame("id")
+        found = entries.join(lookup, on="id", how="left", maintain_order="left")["row"]
+        # Only a list can lack an id: a vocabulary made from the parts has them all.
         if found.null_count():
-            missing = ids[int(found.is_null().arg_max() or 0)]
+            position = int(found.is_null().arg_max() or 0)
             raise DataError(
-                f"{origin}: {kind} `{missing}` is not in {kind}_list.tsv; add it there or remove that file"
+                f"{origin}: {kind} `{ids[position]}` is not in {kind}_list.tsv; "
+                "add it there or remove that file"
             )
         rows[kind] = found.to_numpy()
     return Interactions(

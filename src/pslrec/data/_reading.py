@@ -1,4 +1,4 @@
-"""The way in: whatever holds interactions becomes `Interactions`, and a published split becomes a `Dataset`."""
+"""The entrance: files, frames and matrices become `Interactions`."""
 
 import logging
 from pathlib import Path
@@ -35,16 +35,19 @@ def read_interactions(
     """Read interactions from a file, a frame or a sparse matrix.
 
     Args:
-        source: path of a CSV, TSV, TXT, Parquet, JSON lines, RecBole `.inter` or LightGCN text file (each but Parquet
-            also gzipped), a pandas or polars frame or anything else with the Arrow stream interface, or a scipy sparse
-            matrix whose values become weights. `Interactions` pass through.
-        columns: names of the columns where the guess from the usual spellings is not wanted.
-        format: one of the names in `pslrec.data.formats.FORMATS`, where the end of the file's name does not tell.
-        separator: between the fields of a text file, where it should not be found out.
-        header: whether the first line of a text file names the columns, where it should not be found out.
+        source: path of a CSV, TSV, TXT, Parquet, JSON lines, RecBole `.inter` or LightGCN text file
+            (all but Parquet also gzipped), a pandas or polars frame or anything else with the Arrow
+            stream interface, or a scipy sparse matrix whose values become weights. `Interactions`
+            are returned as they are.
+        columns: names of the columns; those not given are guessed from the usual spellings.
+        format: one of the names in `pslrec.data.formats.FORMATS`; follows from the end of the
+            file's name if `None`.
+        separator: the text between the fields of a text file; detected if `None`.
+        header: whether the first line of a text file names the columns; detected if `None`.
 
     >>> import polars as pl
-    >>> read_interactions(pl.DataFrame({"uid": ["ann", "bob"], "asin": ["tea", "milk"], "stars": [5, 3]}))
+    >>> frame = pl.DataFrame({"uid": ["ann", "bob"], "asin": ["tea", "milk"], "stars": [5, 3]})
+    >>> read_interactions(frame)
     Interactions(2 pairs of 2 users and 2 items)
     """
     if isinstance(source, Interactions):
@@ -59,10 +62,12 @@ def read_interactions(
             f"`source` must be a path, a frame or a sparse matrix, got {type(source).__name__}"
         )
     path = local_path(source, error=DataError)
-    return _clean(FORMATS[format or format_of(path)](path, options))
+    read = FORMATS[format or format_of(path)]
+    return _clean(read(path, options))
 
 
 def _clean(table: Table) -> Interactions:
+    # Columns are often guessed, so the log says which were taken for what.
     found = ", ".join(f"{role} = `{name}`" for role, name in table.columns.roles().items())
     logger.info("%s: read %s", table.origin, found)
     return to_interactions(table)

@@ -1,4 +1,4 @@
-"""A test part that can not be looked at before its time."""
+"""A test part that cannot be looked at before training has ended."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ class SealedInteractions(Interactions):
     >>> log = SealedInteractions.of(Interactions.from_ids(["ann"], ["tea"]))
     >>> log.n_items
     1
-    >>> log.items
+    >>> log.items  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    pslrec.data._sealing.SealedTestError: the test part is sealed until training has ended; make choices on validation data
+    pslrec.data._sealing.SealedTestError: the test part is sealed until training has ended; ...
     >>> log.unseal("training has ended").items
     array([0], dtype=int32)
     """
@@ -30,6 +30,7 @@ class SealedInteractions(Interactions):
     @classmethod
     def of(cls, interactions: Interactions) -> "SealedInteractions":
         """Seal a part; the part given is not changed."""
+        # Not by `__init__`, which would look at the columns.
         sealed = object.__new__(cls)
         object.__setattr__(sealed, "_inside", interactions)
         object.__setattr__(sealed, "user_vocabulary", interactions.user_vocabulary)
@@ -43,7 +44,8 @@ class SealedInteractions(Interactions):
         return self
 
     def __getattribute__(self, name: str) -> Any:
-        # One without `_inside` was made from columns that had been opened, by `select` for example; it has its own.
+        # One without `_inside` was made from opened columns, for example by `select`, and has its
+        # own.
         if name not in _HIDDEN or "_inside" not in object.__getattribute__(self, "__dict__"):
             return object.__getattribute__(self, name)
         if not object.__getattribute__(self, "reasons"):
@@ -53,9 +55,13 @@ class SealedInteractions(Interactions):
         return getattr(object.__getattribute__(self, "_inside"), name)
 
     def __repr__(self) -> str:
-        state = "Sealed" if "_inside" in self.__dict__ and not self.reasons else "Unsealed"
+        is_sealed = "_inside" in self.__dict__ and not self.reasons
+        state = "Sealed" if is_sealed else "Unsealed"
         return f"{state}{super().__repr__()}"
 
     def __len__(self) -> int:
+        # The size of a test part gives nothing away, and reports state it before training ends.
         inside: Interactions | None = self.__dict__.get("_inside")
-        return super().__len__() if inside is None else len(inside)
+        if inside is None:
+            return super().__len__()
+        return len(inside)

@@ -1,4 +1,4 @@
-"""Times as they are written in data: counted since 1970 in one unit or another, or as dates."""
+"""Times as they are written in data: counted since 1970 in some unit, or as dates."""
 
 import re
 from typing import NamedTuple
@@ -15,7 +15,8 @@ class Unit(NamedTuple):
     from_number: float
 
 
-# Seconds reach the lower bound of milliseconds in the year 5138, and so on: today's numbers tell their unit.
+# Seconds reach the lower bound of milliseconds in the year 5138, and so on, so the size of a number
+# of today reveals its unit.
 UNITS = (
     Unit("seconds", 1, 0.0),
     Unit("milliseconds", 10**3, 1e11),
@@ -23,11 +24,11 @@ UNITS = (
     Unit("nanoseconds", 10**9, 1e17),
 )
 
-# The last nanosecond that 64 bits count.
+# The last nanosecond that fits into 64 bits.
 LARGEST_TIME = 2.0**63
 
-# Dates written without marks, by the least and the greatest number that can be one. Taken as counts since 1970 they would
-# be days of August 1970, hours of 1976 or of the 26th century, in which no log was kept.
+# Dates written as one number, by the least and the greatest number that can be one. As counts since
+# 1970 they would lie in August 1970, in 1976 or in the 26th century, of which there are no logs.
 COMPACT_LAYOUTS = {
     "YYYYMMDD": (19000101, 21001231),
     "YYYYMMDDhhmm": (190001010000, 210012312359),
@@ -35,28 +36,37 @@ COMPACT_LAYOUTS = {
 }
 
 DATE = (
-    r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})"  # year, month, day
-    r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?)?"  # hour, minute, second, a fraction that is dropped
-    r"\s*(?:Z|UTC|([+-])(\d{2}):?(\d{2}))?$"  # the zone: sign, hours, minutes
+    # Year, month, day.
+    r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})"
+    # Hour, minute, second, and a fraction that is dropped.
+    r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?)?"
+    # The time zone: sign, hours, minutes.
+    r"\s*(?:Z|UTC|([+-])(\d{2}):?(\d{2}))?$"
 )
 
 
 def unit_of(numbers: np.ndarray) -> np.ndarray:
-    """Which of the `UNITS` each number is counted in, by its size; zero fits all and counts as seconds."""
-    units: np.ndarray = (
-        np.searchsorted([unit.from_number for unit in UNITS], np.abs(numbers), side="right") - 1
-    )
+    """Position in `UNITS` of the unit of each number, by its size.
+
+    Zero fits all units and counts as seconds.
+    """
+    lower_bounds = [unit.from_number for unit in UNITS]
+    units: np.ndarray = np.searchsorted(lower_bounds, np.abs(numbers), side="right") - 1
     return units
 
 
 def first_of_another_unit(numbers: np.ndarray) -> int | None:
-    """Position of the first number that is in another unit than those before it, if there is one."""
+    """Position of the first number that has another unit than those before it, if there is one."""
     counted = np.flatnonzero(numbers != 0)
     sizes = np.abs(numbers[counted])
-    if len(counted) == 0 or unit_of(sizes.min()) == unit_of(sizes.max()):
+    if len(counted) == 0:
+        return None
+    # The two extremes decide for nearly all files, without the unit of each number.
+    if unit_of(sizes.min()) == unit_of(sizes.max()):
         return None
     units = unit_of(sizes)
-    return int(counted[np.flatnonzero(units != units[0])[0]])
+    others = np.flatnonzero(units != units[0])
+    return int(counted[others[0]])
 
 
 def seconds_of_epoch(numbers: np.ndarray) -> np.ndarray:
@@ -70,12 +80,15 @@ def seconds_of_epoch(numbers: np.ndarray) -> np.ndarray:
 
 
 def compact_layout(numbers: np.ndarray) -> str | None:
-    """The layout of dates without marks that all of these numbers fit by their size, or `None`.
+    """The layout of dates written as one number that all of these numbers fit, or `None`.
 
-    >>> compact_layout(np.array([20240501.0, 20231231.0])), compact_layout(np.array([1_700_000_000.0]))
-    ('YYYYMMDD', None)
+    >>> compact_layout(np.array([20240501.0, 20231231.0]))
+    'YYYYMMDD'
+    >>> compact_layout(np.array([1_700_000_000.0])) is None
+    True
     """
-    least, greatest = numbers.min(), numbers.max()
+    least = numbers.min()
+    greatest = numbers.max()
     for layout, (first, last) in COMPACT_LAYOUTS.items():
         if first <= least and greatest <= last:
             return layout
@@ -83,7 +96,7 @@ def compact_layout(numbers: np.ndarray) -> str | None:
 
 
 def parsed_compact_dates(numbers: np.ndarray, layout: str) -> pl.Series:
-    """Moments in UTC of dates without marks; null where there is no such date.
+    """Moments in UTC of dates written as one number; null where there is no such date.
 
     >>> parsed_compact_dates(np.array([20240501.0, 20240532.0]), "YYYYMMDD").dt.year().to_list()
     [2024, None]
@@ -96,7 +109,7 @@ def parsed_compact_dates(numbers: np.ndarray, layout: str) -> pl.Series:
 
 
 def looks_like_date(text: str) -> bool:
-    """Whether this begins like a date with the year first: any other order could be read in two ways.
+    """Whether this starts like a date with the year first; other orders could be read in two ways.
 
     >>> looks_like_date("2024-12-31"), looks_like_date("1700000000"), looks_like_date("12/31/2024")
     (True, False, False)
@@ -114,8 +127,10 @@ def parsed_dates(column: pl.Series) -> pl.Series:
         parsed = column.str.to_datetime(strict=False, time_zone="UTC")
     except pl.exceptions.PolarsError:
         return _parsed_by_parts(column)
-    # The fast way takes the form of the first value for all.
-    return _parsed_by_parts(column) if parsed.null_count() else parsed
+    # The fast way expects all values to be written like the first.
+    if parsed.null_count():
+        return _parsed_by_parts(column)
+    return parsed
 
 
 def _parsed_by_parts(column: pl.Series) -> pl.Series:
@@ -131,14 +146,14 @@ def _parsed_by_parts(column: pl.Series) -> pl.Series:
         "zone_hours",
         "zone_minutes",
     ]
-    padded = {
-        name: pl.col(name).fill_null("0").str.zfill(2)
-        for name in ("month", "day", "hour", "minute", "second")
-    }
-    text = pl.format("{}-{}-{} {}:{}:{}", pl.col("year"), *padded.values())
+    padded = pl.col("month", "day", "hour", "minute", "second").fill_null("0").str.zfill(2)
+    parts = parts.with_columns(padded)
+    text = pl.format("{}-{}-{} {}:{}:{}", "year", "month", "day", "hour", "minute", "second")
     moment = text.str.to_datetime(
         "%Y-%m-%d %H:%M:%S", strict=False, time_unit="us", time_zone="UTC"
     )
     minutes = pl.col("zone_hours").cast(pl.Int64) * 60 + pl.col("zone_minutes").cast(pl.Int64)
+    # Without a zone there is no sign, and the time is taken as UTC.
     offset = pl.when(pl.col("sign") == "-").then(-minutes).otherwise(minutes).fill_null(0)
-    return parts.select((moment - pl.duration(minutes=offset)).alias("moment")).to_series()
+    in_utc = moment - pl.duration(minutes=offset)
+    return parts.select(in_utc.alias("moment")).to_series()

@@ -1,4 +1,4 @@
-"""Zips, unpacked to a directory that lasts as long as it is read."""
+"""Zips, unpacked to a temporary directory that lasts as long as it is read."""
 
 import zipfile
 import zlib
@@ -16,17 +16,18 @@ from pslrec.files import make_directory, whole_file
 def unpacked(
     path: Path, *, holds_data: Callable[[Path], bool], is_needed: Callable[[str], bool]
 ) -> Iterator[Path]:
-    """The directory at `path`, or the one directory that holds the data in the zip at `path`.
+    """The directory at `path`, or the one directory with data in the zip at `path`.
 
     Args:
         path: a directory or a zip.
-        holds_data: whether a directory is the one that is looked for.
-        is_needed: whether a file of this name is unpacked; others may be of any size.
+        holds_data: tells whether a directory holds the data.
+        is_needed: tells whether a file of this name is unpacked; the others may be of any size.
     """
     try:
         is_there = path.exists()
     except OSError as error:
-        raise DataError(f"{path} can not be read: {error.strerror}") from error
+        # For example a name that is longer than the file system allows.
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if not is_there:
         raise DataError(f"{path}: no such file or directory")
     if path.is_dir():
@@ -35,22 +36,41 @@ def unpacked(
     with TemporaryDirectory() as temporary:
         root = Path(temporary)
         _unzip(path, root, is_needed)
-        found = [
-            directory
-            for directory in sorted([root, *root.rglob("*")])
-            if directory.is_dir() and holds_data(directory)
-        ]
+        directories = [place for place in (root, *root.rglob("*")) if place.is_dir()]
+        found = list(filter(holds_data, directories))
         if len(found) != 1:
             raise DataError(
-                f"{path}: a zip must have one directory with `train.tsv` and `test.tsv`, this one has {len(found) or 'none'}; "
+                f"{path}: a zip must have one directory with `train.tsv` and `test.tsv`, "
+                f"this one has {len(found) or 'none'}; "
                 "unpack it and give the file or directory you mean"
             )
         yield found[0]
 
 
+@contextmanager
+def unpacked_member(path: Path, member: str) -> Iterator[Path]:
+    """One file of the zip at `path`, unpacked to a temporary directory.
+
+    Args:
+        path: a zip.
+        member: the path of the file inside the zip, with slashes.
+    """
+    name = PurePosixPath(member).name
+    with TemporaryDirectory() as temporary:
+        root = Path(temporary)
+        _unzip(path, root, lambda candidate: candidate == name)
+        file = root / member
+        if not file.is_file():
+            raise DataError(
+                f"{path}: there is no `{member}` in the zip; is it the file as published?"
+            )
+        yield file
+
+
 def _unzip(path: Path, directory: Path, is_needed: Callable[[str], bool]) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
+            # All of them, before the first is unpacked.
             for name in archive.namelist():
                 _check_safe(path, name)
             _extract(archive, path, directory, is_needed)
@@ -65,10 +85,12 @@ def _unzip(path: Path, directory: Path, is_needed: Callable[[str], bool]) -> Non
 
 
 def _check_safe(path: Path, name: str) -> None:
+    # Such a path would write outside of the directory, on this system or on Windows.
     inside = PurePosixPath(name.replace("\\", "/"))
     if inside.is_absolute() or ".." in inside.parts or ":" in name:
         raise DataError(
-            f"{path}: the zip has an unsafe path `{name}` and was not unpacked; get it from elsewhere"
+            f"{path}: the zip has an unsafe path `{name}` and was not unpacked; "
+            "get it from elsewhere"
         )
 
 
@@ -82,7 +104,7 @@ def _extract(
             continue
         target = directory.joinpath(*inside.parts)
         make_directory(target.parent, error=DataError)
-        # Bytes are counted as they come: the sizes that a zip states of its files need not be true.
+        # Bytes are counted as they come: the sizes that a zip states need not be true.
         with archive.open(member) as packed, whole_file(target, error=DataError) as file:
             for piece in limited(packed, path, already=n_unpacked):
                 file.write(piece)

@@ -14,7 +14,8 @@ class Vocabulary:
     """An immutable two-way map between external ids and row numbers 0, 1, 2, ...
 
     Args:
-        ids: the external ids in row order, all different and of one type: whole numbers, text, or what else polars can hold.
+        ids: the external ids in row order, all different and of one type: whole numbers, text, or
+            anything else that polars can hold.
         kind: what the ids name, for messages: "user" or "item".
 
     >>> items = Vocabulary(["apt", "bash", "coreutils"], kind="item")
@@ -47,6 +48,7 @@ class Vocabulary:
         # A series can be changed in place, so callers get one of their own over the same memory.
         return self._series.clone()
 
+    # Made when it is first needed: training never looks up an id.
     @cached_property
     def _row_of(self) -> dict[Any, int]:
         return {identifier: row for row, identifier in enumerate(self._series.to_list())}
@@ -58,13 +60,18 @@ class Vocabulary:
         return identifier in self._row_of
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Vocabulary)
-            and self._series.dtype == other._series.dtype
-            and self._series.equals(other._series)
-        )
+        # Parts of one split share the very same object, and comparing ids takes time.
+        if self is other:
+            return True
+        if not isinstance(other, Vocabulary):
+            return False
+        # Polars takes ids of different types for equal, for example 1 and 1.0.
+        if self._series.dtype != other._series.dtype:
+            return False
+        return self._series.equals(other._series)
 
     def __hash__(self) -> int:
+        # Equal vocabularies are equally long; hashing all ids would cost more than it saves.
         return hash(len(self))
 
     def __repr__(self) -> str:
@@ -73,9 +80,8 @@ class Vocabulary:
     def rows(self, identifiers: Iterable[Any]) -> np.ndarray:
         """Row numbers of external ids; unknown ones raise."""
         try:
-            return np.fromiter(
-                (self._row_of[identifier] for identifier in identifiers), dtype=np.int32
-            )
+            found = map(self._row_of.__getitem__, identifiers)
+            return np.fromiter(found, dtype=np.int32)
         except KeyError as missing:
             raise UnknownNameError(f"unknown {self.kind} `{missing.args[0]}`") from None
 
@@ -87,15 +93,18 @@ class Vocabulary:
         """
         try:
             return self._row_of.get(identifier)
-        except TypeError:  # what can not be a key is no id
+        except TypeError:
+            # A list, for example, cannot be a key, so it is not an id either.
             return None
 
     def ids(self, rows: Iterable[int]) -> list[Any]:
         """External ids of row numbers."""
         positions = np.asarray(rows, dtype=np.int64)
+        # Polars would count a negative row from the end.
         if len(positions) and (positions.min() < 0 or positions.max() >= len(self)):
             raise DataError(
-                f"{self.kind} `rows` must lie between 0 and {len(self) - 1}, got {positions.min()} to {positions.max()}"
+                f"{self.kind} `rows` must lie between 0 and {len(self) - 1}, "
+                f"got {positions.min()} to {positions.max()}"
             )
         return self._series.gather(positions).to_list()
 
@@ -106,12 +115,15 @@ class Vocabulary:
 
 def as_series(ids: Iterable[Any], kind: str) -> pl.Series:
     """Ids as one polars column, or a clear error where they are not of one type."""
-    values = ids if isinstance(ids, pl.Series | np.ndarray) else list(ids)
+    values: Any = ids
+    if not isinstance(ids, pl.Series | np.ndarray):
+        values = list(ids)
     try:
         series = pl.Series(kind, values)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
         raise DataError(
-            f"{kind} ids must all be whole numbers or all be text ({str(error).splitlines()[0]})"
+            f"{kind} ids must all be whole numbers or all be text ({reason})"
         ) from error
     if series.dtype == pl.Object:
         raise DataError(f"{kind} ids must be whole numbers or text, got {type(series[0]).__name__}")

@@ -1,4 +1,4 @@
-"""Writing interactions and split data sets, whole or not at all."""
+"""Writing interactions and split data sets, completely or not at all."""
 
 from pathlib import Path
 from typing import Literal
@@ -14,32 +14,42 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 
 
 def write_interactions(interactions: Interactions, path: str | Path) -> None:
-    """Write a table with external ids as CSV, TSV or Parquet, by the end of the name; an existing file is replaced at once."""
+    """Write a table with external ids as CSV, TSV or Parquet.
+
+    Args:
+        interactions: what to write.
+        path: where to; the end of the name decides the format. An existing file is replaced in one
+            step.
+    """
     path = Path(path)
     check_new_file(path)
     frame = interactions.to_frame()
     if path.suffix == ".parquet":
         with whole_file(path, make_parents=True, error=DataError) as file:
             frame.write_parquet(file)
+    elif path.suffix == ".csv":
+        _write_text(frame, path, ",")
     else:
-        _write_text(frame, path, "," if path.suffix == ".csv" else "\t")
+        _write_text(frame, path, "\t")
 
 
 def write_dataset(dataset: Dataset, directory: str | Path) -> None:
     """Write a split data set as a directory that `read_published` reads.
 
-    It holds `train.tsv`, `test.tsv`, perhaps `validation.tsv`, all by row number, and the lists of the original ids. The
-    directory appears complete or not at all, and must not exist yet, or be empty.
+    It holds `train.tsv`, `test.tsv` and perhaps `validation.tsv`, all by row number, and lists of
+    the original ids.
+
+    Args:
+        dataset: what to write.
+        directory: where to; it must not exist yet, or be empty, and appears complete or not at all.
     """
     directory = Path(directory)
     check_new_directory(directory)
     with whole_directory(directory, error=DataError) as temporary:
         for name, part in dataset.parts().items():
             _write_text(_part_frame(part), temporary / f"{name}.tsv", "\t")
-        for kind, vocabulary in (
-            ("user", dataset.user_vocabulary),
-            ("item", dataset.item_vocabulary),
-        ):
+        vocabularies = {"user": dataset.user_vocabulary, "item": dataset.item_vocabulary}
+        for kind, vocabulary in vocabularies.items():
             rows = pl.int_range(len(vocabulary), eager=True)
             listed = pl.DataFrame({f"{kind}_orgid": vocabulary.series, f"{kind}_procid": rows})
             _write_text(listed, temporary / f"{kind}_list.tsv", "\t")
@@ -68,15 +78,17 @@ def check_new_directory(directory: Path) -> None:
 
 
 def _write_text(frame: pl.DataFrame, path: Path, separator: str) -> None:
-    # Quotes around all text: a carriage return, or spaces alone, would not come back otherwise.
     with whole_file(path, make_parents=True, error=DataError) as file:
         frame.write_csv(file, separator=separator, quote_style=_quote_style(frame))
 
 
 def _quote_style(frame: pl.DataFrame) -> Literal["necessary", "non_numeric"]:
-    texts = (frame[name] for name in frame.columns if frame[name].dtype == pl.String)
-    doubtful = any(text.str.contains(r"\r|^\s|\s$").any() for text in texts)
-    return "non_numeric" if doubtful else "necessary"
+    # Polars does not quote a carriage return or spaces at an end, which would not come back
+    # otherwise, so then all text is quoted.
+    for column in frame.iter_columns():
+        if column.dtype == pl.String and column.str.contains(r"\r|^\s|\s$").any():
+            return "non_numeric"
+    return "necessary"
 
 
 def _part_frame(part: Interactions) -> pl.DataFrame:

@@ -91,7 +91,7 @@ def explained(
 
 
 def is_about_room(error: BaseException) -> bool:
-    """Whether an error of `explained` says that the disk is full: then it is in vain to go on with something else."""
+    """Whether an error of `explained` says that the disk is full, so that continuing is pointless."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _IS_FULL
 

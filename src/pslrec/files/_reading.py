@@ -49,7 +49,7 @@ def read_text(
         path: of the file, which must be a regular one.
         limit: bytes that it may have.
         may_be_pipe: whether a pipe will do, from which it is read until its end.
-        damaged: what becomes of bytes that are no text, as `bytes.decode` takes it; "strict" raises.
+        damaged: how bytes that are not text are handled, as in `bytes.decode`; "strict" raises.
         error: what is raised.
     """
     local_path(path, error=error)

@@ -83,7 +83,7 @@ def test_empty_name_does_without():
         (
             Columns(user="user", item="user"),
             ["user", "item"],
-            r"f: column `user` can not be two things at once",
+            r"f: column `user` cannot be two things at once",
         ),
         (
             Columns(),

@@ -14,26 +14,6 @@ from pslrec.data.formats._bytes_of import unpack_limit
 from pslrec.errors import DataError
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(name, content, **options):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_interactions(path, **options).to_frame()
-
-    return read
-
-
-@pytest.fixture
-def complaint(read, tmp_path):
-    def complaint(name, content, **options):
-        with pytest.raises(DataError) as caught:
-            read(name, content, **options)
-        return str(caught.value).replace(f"{tmp_path}/", "")
-
-    return complaint
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -197,7 +177,7 @@ def test_dates_without_marks_are_dates(read, caplog, value, seconds):
     with caplog.at_level(logging.INFO, logger="pslrec"):
         frame = read("x.csv", f"user,item,date\na,b,{value}\na,c,{value}\n")
     assert frame["timestamp"].to_list() == [seconds, seconds]
-    assert "is read as dates written without marks" in caplog.text
+    assert "is read as dates written as YYYYMMDD" in caplog.text
 
 
 def test_numbers_that_are_almost_dates_are_refused(complaint):

@@ -93,7 +93,7 @@ def break_off(
     server: FileServer, destination: Path, *, after: int = 3500, checksum: str | None = None
 ) -> None:
     server.cut_after = after
-    with pytest.raises(DownloadError, match="run again to continue"):
+    with pytest.raises(DownloadError, match="run again to resume"):
         download(server.url, destination, checksum=checksum)
     server.cut_after = None
 

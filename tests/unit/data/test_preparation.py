@@ -99,7 +99,7 @@ def test_rating_weights_that_are_not_positive_are_refused():
         ),
         (
             Preparation(weights="rating"),
-            "`weights` can not be `rating`, the interactions have no ratings",
+            "`weights` cannot be `rating`, the interactions have no ratings",
         ),
     ],
 )

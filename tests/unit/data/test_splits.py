@@ -266,6 +266,6 @@ def test_split_by_name_refuses_what_it_does_not_know():
 def test_dividing_a_log_that_repeats_pairs_is_refused():
     log = Interactions.from_ids([1, 1, 2], ["a", "a", "a"])
     with pytest.raises(
-        ValueError, match="must hold each pair once; a split begins with `each_pair_once`"
+        ValueError, match="must hold each pair once; a split starts with `each_pair_once`"
     ):
         divide(log, np.array([False, True, False]))

@@ -97,7 +97,7 @@ def test_validation_in_which_nobody_is_known_is_refused():
     dataset = Dataset(log, log.select(np.zeros(0, dtype=np.int64)))
     with pytest.raises(
         DataError,
-        match="none of the 1 validation pairs, the latest of training, is of a user and an item",
+        match="none of the 1 validation pairs, the latest of training, has a user and an item that occur before",
     ):
         carve_validation(dataset, "fraction", split="temporal")
 

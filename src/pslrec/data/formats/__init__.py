@@ -1,4 +1,7 @@
-"""Reading tables of interactions: one file per format, found by the end of the file's name or its content."""
+"""Reading tables of interactions, one module per format.
+
+The format of a file follows from the end of its name, or from its content.
+"""
 
 from pathlib import Path
 
@@ -62,20 +65,26 @@ _FORMAT_OF_SUFFIX = {
 
 def format_of(path: Path) -> str:
     """Name of the format of a file, by the end of its name; a `.txt` is looked into."""
-    suffix = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
+    suffix = path.suffix
+    if suffix.lower() == ".gz":
+        suffix = Path(path.stem).suffix
     known = _FORMAT_OF_SUFFIX.get(suffix.lower())
     if known is not None:
         return known
+    # A missing file is reported as missing, not as one of an unknown format.
     check_readable(path)
-    if suffix.lower() in (".txt", ""):
-        lines = [line for _, line in first_lines(path, 200)]
-        if is_ambiguous(lines):
-            raise DataError(
-                f"{path}: `{lines[0][:40]}` may be a user with its items, or a user, an item and a rating; say which with "
-                '`format="lightgcn"` or `format="delimited"` (on the command line `pslrec data prepare --format`)'
-            )
-        return "lightgcn" if looks_like_lightgcn(lines) else "delimited"
-    raise DataError(
-        f"{path}: files ending in `{suffix}` are not known; "
-        f"name the format with `format=` (on the command line `pslrec data prepare --format`), one of {', '.join(FORMATS)}"
-    )
+    if suffix.lower() not in (".txt", ""):
+        raise DataError(
+            f"{path}: files ending in `{suffix}` are not known; name the format with `format=` "
+            f"(on the command line `pslrec data prepare --format`), one of {', '.join(FORMATS)}"
+        )
+    lines = [line for _, line in first_lines(path, 200)]
+    if is_ambiguous(lines):
+        raise DataError(
+            f"{path}: `{lines[0][:40]}` may be a user with its items, or a user, an item and a "
+            'rating; say which with `format="lightgcn"` or `format="delimited"` '
+            "(on the command line `pslrec data prepare --format`)"
+        )
+    if looks_like_lightgcn(lines):
+        return "lightgcn"
+    return "delimited"

@@ -1,4 +1,4 @@
-"""What a file format gives: a table with its columns settled, and the place of each row for error messages."""
+"""What a file format yields: a table with known columns, and where each row stands in the file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import polars as pl
 from pslrec.data._columns import Columns
 from pslrec.registry import Registry
 
-# From here on floats do not tell whole numbers apart: 2^53 may have been 2^53 + 1.
+# From here on floats cannot tell whole numbers apart: 2^53 may have been 2^53 + 1.
 FLOATS_MERGE_FROM = 2.0**53
 
 
@@ -19,14 +19,17 @@ class ReadOptions:
     """How to read a table.
 
     Args:
-        columns: names of the columns, where they should not be guessed.
-        separator: what stands between two fields of a text file; found out if not given.
-        header: whether the first line names the columns; found out if not given.
+        columns: names of the columns; those not given are guessed.
+        separator: the text between two fields of a text file; detected if `None`.
+        header: whether the first line names the columns; detected if `None`.
+        names: all fields of a text file without a header, in order. Each row must then have
+            exactly these fields, whether they are used or not.
     """
 
     columns: Columns = field(default_factory=Columns)
     separator: str | None = None
     header: bool | None = None
+    names: tuple[str, ...] = ()
 
 
 def _row_number(row: int) -> str:
@@ -38,10 +41,10 @@ class Table:
     """Columns as they stand in a file.
 
     Args:
-        frame: at least the columns named by `columns`.
-        columns: which is which, settled.
-        origin: the file, for messages.
-        place_of: where in the file a row of the frame came from, for messages.
+        frame: holds at least the columns that `columns` names.
+        columns: the role of each column, with nothing left to guess.
+        origin: what messages call the file.
+        place_of: tells where in the file a row of the frame came from, for messages.
     """
 
     frame: pl.DataFrame

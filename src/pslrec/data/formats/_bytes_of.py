@@ -1,4 +1,4 @@
-"""The bytes of a file, unpacked if need be, with clear errors for what can go wrong on the way."""
+"""The bytes of a file, unpacked if need be, with a clear error for whatever can go wrong."""
 
 import gzip
 import os
@@ -16,13 +16,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LIMIT_VARIABLE = "PSLREC_UNPACK_LIMIT"
 DEFAULT_LIMIT = "4GB"
 LIMIT_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
-# No table of interactions has a longer line; a packed file of one endless line must not fill the memory.
+# No table of interactions has a longer line. Without a limit, a packed file of one endless line
+# would fill the memory.
 LONGEST_LINE = 1 << 26
 PIECE = 1 << 24
 
 
 def decompressed(path: Path) -> bytes | Path:
-    """The content of a gzipped file, or the path itself where a reader can take the file as it is."""
+    """The content of a gzipped file, or the path itself where a reader can open the file."""
     if not is_gzipped(path):
         return as_it_is(path)
     try:
@@ -36,16 +37,22 @@ def decompressed(path: Path) -> bytes | Path:
 
 def as_it_is(path: Path) -> bytes | Path:
     """The path itself, or the bytes where polars would take its name for a pattern of names."""
-    return path.read_bytes() if any(character in str(path) for character in "*?[") else path
+    if any(character in str(path) for character in "*?["):
+        return path.read_bytes()
+    return path
 
 
 def in_memory(content: bytes | Path) -> bytes:
-    """The bytes themselves, for the slow second look at a file in which something is wrong."""
-    return content.read_bytes() if isinstance(content, Path) else content
+    """The bytes themselves, for a slow second look at a file in which something is wrong."""
+    if isinstance(content, Path):
+        return content.read_bytes()
+    return content
 
 
 def unpack_limit() -> int:
-    """How many bytes a packed file may unpack to; the environment variable `PSLREC_UNPACK_LIMIT` sets it.
+    """How many bytes a packed file may unpack to.
+
+    The environment variable `PSLREC_UNPACK_LIMIT` sets it.
 
     >>> unpack_limit()
     4000000000
@@ -59,7 +66,9 @@ def unpack_limit() -> int:
 
 
 def limited(file: IO[bytes] | gzip.GzipFile, path: Path, *, already: int = 0) -> Iterator[bytes]:
-    """The unpacked content in pieces, up to the limit: a small packed file may unpack to more than any disk holds.
+    """The unpacked content in pieces, up to the limit.
+
+    A small packed file may unpack to more than any disk holds.
 
     Args:
         file: what to read from.
@@ -76,16 +85,21 @@ def limited(file: IO[bytes] | gzip.GzipFile, path: Path, *, already: int = 0) ->
 
 
 def too_large(path: Path, limit: int) -> str:
-    """What to say of a file that unpacks to more than the limit."""
+    """The message about a file that unpacks to more than the limit."""
     return (
-        f"{path}: it unpacks to more than {limit / 1e9:g} GB, which is refused; if it is meant to be that large, "
-        f"raise the limit with the environment variable {LIMIT_VARIABLE}, for example {LIMIT_VARIABLE}=50GB"
+        f"{path}: it unpacks to more than {limit / 1e9:g} GB, which is refused; "
+        f"if it is meant to be that large, raise the limit with the environment variable "
+        f"{LIMIT_VARIABLE}, for example {LIMIT_VARIABLE}=50GB"
     )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, without their ends, each with its number in the file; a byte-order mark is left out."""
-    number = size = 0
+    """The lines that are not blank, each with its number in the file.
+
+    Line ends and a byte-order mark are left out.
+    """
+    number = 0
+    size = 0
     packed = is_gzipped(path)
     limit = unpack_limit()
     with clear_gzip_errors(path), gzip.open(path, "rb") if packed else path.open("rb") as file:
@@ -95,12 +109,15 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if packed and size > limit:
                 raise DataError(too_large(path, limit))
             if len(line) == LONGEST_LINE:
+                megabytes = LONGEST_LINE >> 20
                 raise DataError(
-                    f"{path}: line {number} is longer than {LONGEST_LINE >> 20} MB; this is not a table"
+                    f"{path}: line {number} is longer than {megabytes} MB; this is not a table"
                 )
+            # UTF-16 has a zero byte in every ASCII character, and text in UTF-8 has none.
             if b"\0" in line:
                 raise DataError(
-                    f"{path}: line {number} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+                    f"{path}: line {number} is not UTF-8 text but binary or UTF-16; "
+                    "convert the file to UTF-8"
                 )
             if number == 1:
                 line = line.removeprefix(BYTE_ORDER_MARK)
@@ -112,6 +129,7 @@ def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
     """The first lines that are not blank, without their ends, each with its number in the file."""
     lines: list[tuple[int, str]] = []
     for number, line in numbered_lines(path):
+        # Bytes that are not text are reported by the reader of the whole file, with their line.
         lines.append((number, line.decode(errors="replace")))
         if len(lines) == count:
             break
@@ -125,20 +143,25 @@ def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
 
 
 def is_gzipped(path: Path) -> bool:
-    """Whether the content is compressed, whatever the name; raises where there is no file to read, or it is no gzip."""
+    """Whether the content is compressed, whatever the name.
+
+    Raises where there is no file to read, or where only the name says that it is gzip.
+    """
     check_readable(path)
     with path.open("rb") as file:
         start = file.read(len(GZIP_MAGIC))
+    # An empty file is reported as empty, not as damaged.
     if path.suffix.lower() == ".gz" and start and start != GZIP_MAGIC:
         raise DataError(
-            f"{path}: the name ends in .gz but the content is not gzip; fetch it again, or rename it"
+            f"{path}: the name ends in .gz but the content is not gzip; "
+            "fetch it again, or rename it"
         )
     return start == GZIP_MAGIC
 
 
 @contextmanager
 def clear_gzip_errors(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in unpacking into one clear sentence."""
+    """Turn whatever goes wrong in unpacking into one clear sentence."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -156,8 +179,9 @@ def check_readable(path: Path) -> None:
             raise DataError(f"{path}: no such file")
         if not path.is_file():
             raise DataError(
-                f"{path} is a pipe or a device, which can not be read twice; save it to a file first"
+                f"{path} is a pipe or a device, which cannot be read twice; save it to a file first"
             )
+        # Opening is the only reliable test of permissions.
         path.open("rb").close()
     except OSError as error:
-        raise DataError(f"{path} can not be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error

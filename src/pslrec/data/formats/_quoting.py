@@ -1,4 +1,4 @@
-"""A look at the bytes of a text table for quotation marks that the fast reader would misunderstand."""
+"""A look at the bytes of a text table for quotation marks that the fast reader would misread."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,21 +15,29 @@ CHUNK = 1 << 22
 def check_quotes(path: Path, content: bytes | Path, separator: str) -> bool:
     """Whether there are quotation marks at all; raises at the first that would merge or tear rows.
 
-    The fast reader takes any quotation mark as one that opens or closes, and so can lose rows without a word.
+    The fast reader takes any quotation mark as one that opens or closes a field, and so can lose
+    rows without a warning.
     """
     data = bytes_array(content)
+    # Bytes that may stand beside a quotation mark on its outer side.
     ends = np.zeros(256, dtype=bool)
     ends[[QUOTE, LINE_FEED, CARRIAGE_RETURN, ord(separator)]] = True
     last_opening: int | None = None
     is_open = False
     for positions in _quotes(data):
         # They open and close in turn; a doubled one closes and opens again.
-        opening, closing = positions[is_open::2], positions[not is_open :: 2]
+        if is_open:
+            opening = positions[1::2]
+            closing = positions[0::2]
+        else:
+            opening = positions[0::2]
+            closing = positions[1::2]
         wrong_opening = opening[~_ends_before(data, opening, ends)]
         wrong_closing = closing[~_ends_after(data, closing, ends)]
         if len(wrong_opening) or len(wrong_closing):
             _fail(path, data, _to_blame(positions, wrong_opening, wrong_closing, last_opening))
-        last_opening = int(opening[-1]) if len(opening) else last_opening
+        if len(opening):
+            last_opening = int(opening[-1])
         is_open ^= bool(len(positions) % 2)
     if is_open and last_opening is not None:
         _fail(path, data, last_opening)
@@ -37,6 +45,7 @@ def check_quotes(path: Path, content: bytes | Path, separator: str) -> bool:
 
 
 def _quotes(data: np.ndarray) -> Iterator[np.ndarray]:
+    # In pieces: a mask over a whole file would take as much memory as the file itself.
     for start in range(0, len(data), CHUNK):
         positions = np.flatnonzero(data[start : start + CHUNK] == QUOTE)
         if len(positions):
@@ -44,9 +53,9 @@ def _quotes(data: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _ends_before(data: np.ndarray, positions: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    starts_at = (
-        len(BYTE_ORDER_MARK) if data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK else 0
-    )
+    starts_at = 0
+    if data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK:
+        starts_at = len(BYTE_ORDER_MARK)
     before: np.ndarray = ends[data[np.maximum(positions - 1, 0)]]
     before[positions == starts_at] = True
     return before
@@ -67,16 +76,20 @@ def _to_blame(
 ) -> int:
     blamed = wrong_opening[:1].tolist()
     if len(wrong_closing):
-        # One that closes in the wrong place was meant to open: the one before it was never closed.
+        # A mark that closes in the wrong place was meant to open: the one before was never closed.
         place = int(np.searchsorted(positions, wrong_closing[0]))
-        blamed.append(positions[place - 1] if place else last_opening)
+        if place:
+            blamed.append(positions[place - 1])
+        else:
+            blamed.append(last_opening)
     return int(min(blamed))
 
 
 def _fail(path: Path, data: np.ndarray, position: int) -> None:
     line = line_at(data, position)
     raise DataError(
-        f"{path}: line {line} has a quotation mark that is not closed, or that stands inside a field; close it or double it, "
-        'or read with `format="unquoted"` (on the command line `pslrec data prepare --format unquoted`) '
+        f"{path}: line {line} has a quotation mark that is not closed, or that stands inside a "
+        'field; close it or double it, or read with `format="unquoted"` '
+        "(on the command line `pslrec data prepare --format unquoted`) "
         "if it means nothing in this file"
     )

@@ -1,7 +1,8 @@
-"""Where the rows of a text table begin and end: fields are counted line by line before the fast reader sees the file.
+"""Where the rows of a text table begin and end, found before the fast reader sees the file.
 
-The fast reader fills short rows up and, when it reads some columns only, passes over surplus fields. Either moves values
-into the wrong column without a word, so a row with another number of fields than the header is refused here.
+The fast reader fills up short rows and, when it reads some columns only, skips surplus fields.
+Either moves values into the wrong column without a warning, so fields are counted here, and a row
+with another number of fields than the header is refused.
 """
 
 from collections.abc import Iterator
@@ -25,8 +26,9 @@ class Shape:
     Args:
         separator: one byte.
         spelling: the separator as it stands in the file, for messages.
-        n_fields: fields of each row.
-        last_needed: position of the last field that is used.
+        n_fields: how many fields each row has.
+        last_needed: position of the last field that is used; a row that is too short to have it
+            is let through.
         quoted: whether quotation marks protect what is between them.
         first_line: number of the first line of the table; those before it are blank.
     """
@@ -41,11 +43,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a table, blank lines counted.
+    """The rows of a table.
 
     Args:
-        count: how many there are, the header among them.
-        blank: positions of those that hold nothing.
+        count: how many there are, including the header and blank lines.
+        blank: positions of the blank lines among them.
     """
 
     count: int
@@ -61,35 +63,36 @@ class _Rows:
 
 def bytes_array(content: bytes | Path) -> np.ndarray:
     """The bytes of a file as numbers, without reading it into memory."""
-    return (
-        np.memmap(content, mode="r")
-        if isinstance(content, Path)
-        else np.frombuffer(content, dtype=np.uint8)
-    )
+    if isinstance(content, Path):
+        return np.memmap(content, mode="r")
+    return np.frombuffer(content, dtype=np.uint8)
 
 
 def check_records(path: Path, content: bytes | Path, shape: Shape) -> Records:
-    """The rows of a table; raises at the first that has too many fields, or too few although all that are used are there.
+    """Count the rows of a table, and raise at the first that has another number of fields.
 
-    A row that lacks a field that is used is left to the check for gaps, which knows the name of the column.
+    A row that lacks a field that is used is left to the check for gaps, which knows the name of
+    the column.
     """
     data = bytes_array(content)
     _check_before(path, data, shape)
     expected = shape.n_fields - 1
     count = 0
-    blank: list[np.ndarray] = []
+    blank = [np.zeros(0, dtype=np.int64)]
     for rows in _rows(path, data, shape):
         odd = np.flatnonzero(rows.n_separators != expected)
+        # Almost all rows are as expected, so only the others are looked at one by one.
         if len(odd):
             is_blank = _are_blank(data, rows, odd)
             blank.append(odd[is_blank] + count)
             _check_odd(path, data, rows, odd[~is_blank], shape)
         count += len(rows.starts)
-    return Records(count, np.concatenate(blank) if blank else np.zeros(0, dtype=np.int64))
+    return Records(count, np.concatenate(blank))
 
 
 def line_of_record(path: Path, content: bytes | Path, shape: Shape, position: int) -> int:
     """Number of the line in which the record at this position begins."""
+    # The file is walked through again: only an error needs a line, and then only one.
     data = bytes_array(content)
     for rows in _rows(path, data, shape):
         if position < len(rows.starts):
@@ -99,19 +102,25 @@ def line_of_record(path: Path, content: bytes | Path, shape: Shape, position: in
 
 
 def line_at(data: np.ndarray, position: int) -> int:
-    """Number of the line that the byte at this position stands in."""
+    """Number of the line in which the byte at this position stands."""
     return int(np.count_nonzero(data[:position] == LINE_FEED)) + 1
 
 
 def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
-    """Begin, end and number of separators of each row, in pieces: a file may be larger than the memory."""
+    """Start, end and number of separators of each row.
+
+    They come in pieces, because a file may be larger than the memory.
+    """
     interesting = np.zeros(256, dtype=bool)
     interesting[[LINE_FEED, CARRIAGE_RETURN, NUL, ord(shape.separator)]] = True
     interesting[QUOTE] |= shape.quoted
-    start = begin = _start_of_line(data, shape.first_line)
-    n_pending = 0  # separators of a row that the piece before ended in
+    first = _start_of_line(data, shape.first_line)
+    start = first
+    # Separators so far of a row that began in an earlier piece.
+    n_pending = 0
+    # Whether a quotation mark of an earlier piece is still to be closed.
     is_open = False
-    for offset in range(begin, len(data), CHUNK):
+    for offset in range(first, len(data), CHUNK):
         chunk = data[offset : offset + CHUNK]
         places = np.flatnonzero(interesting[chunk])
         kinds = chunk[places]
@@ -119,14 +128,18 @@ def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
         _check_nul(path, data, places[kinds == NUL])
         quotes = kinds == QUOTE
         if is_open or quotes.any():
+            # An odd number of quotation marks up to here: this byte is part of a quoted field.
             inside = (np.cumsum(quotes) + is_open) % 2 == 1
             is_open ^= bool(np.count_nonzero(quotes) % 2)
             outside = ~(inside | quotes)
-            places, kinds = places[outside], kinds[outside]
+            places = places[outside]
+            kinds = kinds[outside]
         returns = kinds == CARRIAGE_RETURN
         if returns.any():
             _check_returns(path, data, places[returns])
-            places, kinds = places[~returns], kinds[~returns]
+            places = places[~returns]
+            kinds = kinds[~returns]
+        # Only separators and line feeds are left: between two line feeds stand the separators.
         closing = np.flatnonzero(kinds == LINE_FEED)
         if len(closing) == 0:
             n_pending += len(kinds)
@@ -138,12 +151,13 @@ def _rows(path: Path, data: np.ndarray, shape: Shape) -> Iterator[_Rows]:
         starts = np.concatenate(([start], ends[:-1] + 1))
         start = int(ends[-1]) + 1
         yield _Rows(starts, ends, n_separators)
+    # The last row need not end with a line feed.
     if start < len(data):
         yield _Rows(np.array([start]), np.array([len(data)]), np.array([n_pending]))
 
 
 def _check_before(path: Path, data: np.ndarray, shape: Shape) -> None:
-    # Lines of tabs alone look blank, but where tabs separate they are rows of empty fields.
+    # Lines of tabs alone look blank, but where tabs separate fields they are rows of empty fields.
     before = data[: _start_of_line(data, shape.first_line)]
     separators = np.flatnonzero(before == ord(shape.separator))
     if len(separators):
@@ -153,7 +167,9 @@ def _check_before(path: Path, data: np.ndarray, shape: Shape) -> None:
 
 def _start_of_line(data: np.ndarray, number: int) -> int:
     has_mark = data[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK
-    start = len(BYTE_ORDER_MARK) if has_mark else 0
+    start = 0
+    if has_mark:
+        start = len(BYTE_ORDER_MARK)
     n_before = number - 1
     for offset in range(0, len(data), CHUNK):
         if n_before == 0:
@@ -174,22 +190,28 @@ def _check_nul(path: Path, data: np.ndarray, places: np.ndarray) -> None:
 
 
 def _check_returns(path: Path, data: np.ndarray, places: np.ndarray) -> None:
-    # Programs do not agree whether a carriage return alone ends a line.
+    # Programs disagree on whether a carriage return alone ends a line.
     last = len(data) - 1
     is_alone = data[np.minimum(places + 1, last)] != LINE_FEED
     is_alone |= places == last
     if is_alone.any():
         line = line_at(data, int(places[is_alone][0]))
         raise DataError(
-            f"{path}: line {line} has a carriage return that does not end it; remove it, or put the field in quotes"
+            f"{path}: line {line} has a carriage return that does not end it; "
+            "remove it, or put the field in quotes"
         )
 
 
 def _are_blank(data: np.ndarray, rows: _Rows, chosen: np.ndarray) -> np.ndarray:
-    """Which of the chosen rows hold nothing but white space; separators are no white space, even if they are tabs."""
-    starts, ends = rows.starts[chosen], rows.ends[chosen]
+    """Which of the chosen rows hold nothing but white space.
+
+    Separators are not white space, even where they are tabs.
+    """
+    starts = rows.starts[chosen]
+    ends = rows.ends[chosen]
     is_blank: np.ndarray = starts == ends
-    for place in np.flatnonzero((rows.n_separators[chosen] == 0) & ~is_blank).tolist():
+    may_be_blank = (rows.n_separators[chosen] == 0) & ~is_blank
+    for place in np.flatnonzero(may_be_blank).tolist():
         text = data[starts[place] : ends[place]].tobytes()
         is_blank[place] = not text.strip()
     return is_blank
@@ -197,7 +219,8 @@ def _are_blank(data: np.ndarray, rows: _Rows, chosen: np.ndarray) -> np.ndarray:
 
 def _check_odd(path: Path, data: np.ndarray, rows: _Rows, odd: np.ndarray, shape: Shape) -> None:
     n_found = rows.n_separators[odd] + 1
-    is_wrong = (n_found > shape.n_fields) | (n_found > shape.last_needed)
+    has_all_needed = n_found > shape.last_needed
+    is_wrong = (n_found > shape.n_fields) | has_all_needed
     if is_wrong.any():
         first = int(np.flatnonzero(is_wrong)[0])
         line = line_at(data, int(rows.starts[odd[first]]))
@@ -205,11 +228,13 @@ def _check_odd(path: Path, data: np.ndarray, rows: _Rows, odd: np.ndarray, shape
 
 
 def _refuse(path: Path, line: int, n_found: int, shape: Shape) -> NoReturn:
-    advice = f"put a field that has {shape.spelling!r} in it in quotes"
-    if not shape.quoted:
-        advice = f"no field may have {shape.spelling!r} in it"
     if n_found < shape.n_fields:
         advice = "fill in those that are missing, or remove the line"
+    elif shape.quoted:
+        advice = f"put a field that has {shape.spelling!r} in it in quotes"
+    else:
+        advice = f"no field may have {shape.spelling!r} in it"
+    fields = "field" if n_found == 1 else "fields"
     raise DataError(
-        f"{path}: line {line} has {n_found} fields where {shape.n_fields} were expected; {advice}"
+        f"{path}: line {line} has {n_found} {fields} where {shape.n_fields} were expected; {advice}"
     )

@@ -22,13 +22,18 @@ logger = logging.getLogger(__name__)
 SEPARATORS = ("\t", ",", ";", "|", "::", " ")
 POSITIONS = ("user", "item", "rating", "timestamp")
 SAMPLE_LINES = 50
-# Characters that are in no text, to stand for a separator that is longer than the one byte of the fast reader.
+# Characters that occur in no text. One of them stands in for a separator of several characters,
+# because the fast reader splits at single bytes only.
 STAND_INS = (b"\x1f", b"\x1e", b"\x1d", b"\x1c")
 
 
 @FORMATS.register("delimited")
 def read_delimited(path: Path, options: ReadOptions) -> Table:
-    """Read a text table; quotes protect what is between them. Without a header its columns are user, item, rating, timestamp."""
+    """Read a text table in which quotes protect what is between them.
+
+    Without a header its columns are user, item, rating and timestamp, unless `options.names` says
+    otherwise.
+    """
     return _read(path, options, quoted=True)
 
 
@@ -40,26 +45,44 @@ def read_unquoted(path: Path, options: ReadOptions) -> Table:
 
 @dataclass(frozen=True)
 class _Layout:
+    """How a text table is laid out, according to its first lines.
+
+    Args:
+        names: of the columns, in order.
+        cells: the fields of the first line as they are spelled there.
+        separator: what the content is split at.
+        has_header: whether the first line names the columns.
+        first_line: number of the first line that is not blank.
+        quoted: whether quotation marks protect what is between them.
+        fixed: whether each row must have all fields, even those that are not used.
+        spelling: the separator in the file, where `separator` is a stand-in.
+    """
+
     names: list[str]
     cells: list[str]
     separator: str
     has_header: bool
     first_line: int
     quoted: bool
+    fixed: bool = False
     spelling: str = ""
 
     def shape(self, last_needed: int) -> Shape:
         """What each row of the table should look like."""
-        spelling = self.spelling or self.separator
         return Shape(
-            self.separator, spelling, len(self.names), last_needed, self.quoted, self.first_line
+            self.separator,
+            self.spelling or self.separator,
+            len(self.names),
+            last_needed,
+            self.quoted,
+            self.first_line,
         )
 
 
 def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
     layout = _layout(path, options, quoted)
     columns = options.columns.resolve(layout.names, str(path), hint=_hint(layout))
-    if not layout.has_header:
+    if not layout.has_header and not layout.fixed:
         logger.info(
             "%s: line %d is taken as data, not as names of columns", path, layout.first_line
         )
@@ -71,7 +94,8 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
     shape = layout.shape(0)
 
     def place_of(row: int) -> str:
-        return f"line {line_of_record(path, content, shape, int(positions[row]))}"
+        line = line_of_record(path, content, shape, int(positions[row]))
+        return f"line {line}"
 
     table = Table(frame, columns, str(path), place_of)
     if layout.has_header:
@@ -81,54 +105,67 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
 
 def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
     numbered = first_lines(path, SAMPLE_LINES)
-    first_line, lines = numbered[0][0], [line for _, line in numbered]
-    separator = (
-        detect_separator(lines) if options.separator is None else _checked(options.separator)
-    )
+    first_line = numbered[0][0]
+    lines = [line for _, line in numbered]
+    separator = options.separator
+    if separator is None:
+        separator = detect_separator(lines)
+    _check_separator(separator)
+    # Programs that write separators of several characters do not quote.
     quoted = quoted and len(separator.encode()) == 1
     cells = split_lines(lines, separator, quoted=quoted)[0]
-    if options.header is None and not options.columns.present():
-        _check_pandas_index(path, first_line, cells)
-    has_header = (
-        _looks_like_header(cells, options.columns) if options.header is None else options.header
-    )
+    if options.names:
+        names = list(options.names)
+        return _Layout(names, cells, separator, False, first_line, quoted, fixed=True)
+    has_header = options.header
+    if has_header is None:
+        if not options.columns.present():
+            _check_pandas_index(path, first_line, cells)
+        has_header = _looks_like_header(cells, options.columns)
     if has_header:
-        return _Layout([cell.strip() for cell in cells], cells, separator, True, first_line, quoted)
+        names = [cell.strip() for cell in cells]
+        return _Layout(names, cells, separator, True, first_line, quoted)
     if len(cells) < 2:
         raise DataError(
             f"{path}: line {first_line} has one field only when split at {separator!r}; "
-            "name the separator with `separator=` (on the command line `pslrec data prepare --separator`)"
+            "name the separator with `separator=` "
+            "(on the command line `pslrec data prepare --separator`)"
         )
-    names = [*POSITIONS, *(f"column_{n + 1}" for n in range(4, len(cells)))][: len(cells)]
+    names = list(POSITIONS[: len(cells)])
+    for number in range(len(POSITIONS) + 1, len(cells) + 1):
+        names.append(f"column_{number}")
     return _Layout(names, cells, separator, False, first_line, quoted)
 
 
 def _check_pandas_index(path: Path, line: int, cells: Sequence[str]) -> None:
     # What pandas writes for a frame whose columns have no names, its index as the first column.
+    # Taken for data, the index would become the users.
     numbers = [str(number) for number in range(len(cells) - 1)]
     if len(cells) > 2 and list(cells) == ["", *numbers]:
+        header = ",".join(cells)[:40]
         raise DataError(
-            f"{path}: line {line} (`{','.join(cells)[:40]}`) is the header that pandas writes for columns without names, "
-            "behind its index; write the file with `index=False` and names for the columns, or name them as they are: "
+            f"{path}: line {line} (`{header}`) is the header that pandas writes for columns "
+            "without names, behind its index; write the file with `index=False` and names for the "
+            "columns, or name them as they are: "
             '`columns=Columns(user="0", item="1"), header=True` '
             "(on the command line `pslrec data prepare --user-column 0 --item-column 1`)"
         )
 
 
-def _checked(separator: str) -> str:
+def _check_separator(separator: str) -> None:
     if separator == "" or any(character in separator for character in '"\r\n'):
         raise DataError(
-            f"`separator` must be one or more characters, none a quote or the end of a line, got {separator!r}"
+            "`separator` must be one or more characters, none of them a quotation mark or a line "
+            f"end, got {separator!r}"
         )
-    return separator
 
 
 def _hint(layout: _Layout) -> str:
     if len(layout.names) == 1:
         return f", or name the separator if it is not {layout.separator!r}"
     return (
-        ", or say that there is no header with `header=False` (on the command line `pslrec data prepare --no-header`) "
-        "if these are data"
+        ", or say that there is no header with `header=False` "
+        "(on the command line `pslrec data prepare --no-header`) if these are data"
     )
 
 
@@ -138,24 +175,25 @@ def detect_separator(lines: Sequence[str]) -> str:
     >>> detect_separator(["1::31::2.5", "1::1029::3.0"])
     '::'
     """
-
-    def quality(separator: str) -> tuple[bool, int]:
+    best = ","
+    best_quality = (False, 1)
+    for separator in SEPARATORS:
         records = split_lines(lines, separator)
-        # The sample may end within a quoted field.
-        counts = [
-            len(record)
-            for record in (
-                records[:-1] if len(records) > 1 and len(lines) >= SAMPLE_LINES else records
-            )
-        ]
-        return min(counts) == max(counts) and counts[0] > 1, counts[0]
-
-    best = max(SEPARATORS, key=quality)
-    return best if quality(best)[1] > 1 else ","
+        # The sample may end within a quoted field, so its last record may be incomplete.
+        if len(records) > 1 and len(lines) >= SAMPLE_LINES:
+            records = records[:-1]
+        counts = [len(record) for record in records]
+        is_regular = min(counts) == max(counts) and counts[0] > 1
+        quality = (is_regular, counts[0])
+        # Of equals the first of the list wins; the space, common within fields, is its last.
+        if quality > best_quality:
+            best = separator
+            best_quality = quality
+    return best
 
 
 def split_lines(lines: Sequence[str], separator: str, *, quoted: bool = True) -> list[list[str]]:
-    """Fields of some lines; quotes protect separators and ends of lines."""
+    """Split lines into fields; quotes protect separators and line ends."""
     if quoted and len(separator) == 1:
         try:
             return list(csv.reader([f"{line}\n" for line in lines], delimiter=separator))
@@ -165,8 +203,9 @@ def split_lines(lines: Sequence[str], separator: str, *, quoted: bool = True) ->
 
 
 def _looks_like_header(cells: Sequence[str], given: Columns) -> bool:
-    if any(cell.strip() in given.present() or role_of(cell) for cell in cells):
-        return True
+    for cell in cells:
+        if cell.strip() in given.present() or role_of(cell):
+            return True
     # A line of names has no numbers in it.
     return not any(_is_number(cell) for cell in cells)
 
@@ -182,47 +221,58 @@ def _is_number(text: str) -> bool:
 def _parse(
     path: Path, content: bytes | Path, layout: _Layout, columns: Columns
 ) -> tuple[pl.DataFrame, np.ndarray]:
-    """The columns that are used, without blank lines, and the position of each row among the records of the file."""
+    """Read the used columns, without blank lines.
+
+    Returns:
+        The frame, and the position of each of its rows among the records of the file.
+    """
     wanted = {layout.names.index(name): name for name in columns.present()}
     has_quotes = layout.quoted and check_quotes(path, content, layout.separator)
-    records = check_records(path, content, layout.shape(max(wanted)))
+    # A field that is missing at the end is better reported by the name of its column, unless the
+    # file has a layout of its own that each row must follow.
+    last_needed = 0 if layout.fixed else max(wanted)
+    records = check_records(path, content, layout.shape(last_needed))
     positions = sorted(wanted)
     try:
-        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be named with its line.
+        # Everything is read as text: an id like 007 keeps its zeros, and a bad number can be
+        # reported with its line.
         frame = pl.read_csv(
             content,
             has_header=False,
             skip_lines=layout.first_line - 1,
             separator=layout.separator,
+            # Without quotation marks in the file, not looking for them is faster.
             quote_char='"' if has_quotes else None,
             columns=positions,
             infer_schema=False,
         )
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         _explain(path, content, error)
+    # Two readers that count differently disagree about where rows end: neither can be trusted.
     if frame.height != records.count:
         raise DataError(
-            f"{path}: its rows cannot be told apart reliably: {records.count:,} were counted and {frame.height:,} read; "
-            "write the table again with another program, or as Parquet"
+            f"{path}: its rows cannot be told apart reliably: {records.count:,} were counted and "
+            f"{frame.height:,} read; write the table again with another program, or as Parquet"
         )
+    # Names of the file may repeat among columns that are not used, so columns go by position.
     frame.columns = [str(position) for position in positions]
     named = [pl.col(str(position)).alias(name) for position, name in wanted.items()]
     is_kept = np.ones(records.count, dtype=bool)
     is_kept[records.blank] = False
-    is_kept[: int(layout.has_header)] = False
-    kept = np.flatnonzero(is_kept)
-    return frame.select(named).filter(is_kept), kept
+    if layout.has_header:
+        is_kept[0] = False
+    return frame.select(named).filter(is_kept), np.flatnonzero(is_kept)
 
 
 def _with_short_separator(path: Path, content: bytes | Path, separator: str) -> tuple[bytes, str]:
     raw = in_memory(content)
-    short = next((byte for byte in STAND_INS if byte not in raw), None)
-    if short is None:
-        raise DataError(
-            f"{path}: it holds control characters that a separator of several characters, {separator!r}, is read with; "
-            "write the table again with a separator of one character"
-        )
-    return raw.replace(separator.encode(), short), short.decode()
+    for byte in STAND_INS:
+        if byte not in raw:
+            return raw.replace(separator.encode(), byte), byte.decode()
+    raise DataError(
+        f"{path}: it holds control characters that a separator of several characters, "
+        f"{separator!r}, is read with; write the table again with a separator of one character"
+    )
 
 
 def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
@@ -235,13 +285,12 @@ def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
         raise DataError(
             f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
         ) from error
-    raise DataError(
-        f"{path}: not a table that can be read ({str(error).splitlines()[0]})"
-    ) from error
+    reason = str(error).splitlines()[0]
+    raise DataError(f"{path}: not a table that can be read ({reason})") from error
 
 
 def _check_repeated_header(table: Table, spelling: Mapping[str, str]) -> None:
-    """Raise where the header stands again among the rows, as in files that were put together from several."""
+    """Raise where the header occurs again among the rows, as in files joined from several."""
     repeats = pl.lit(True)
     for name in table.columns.present():
         repeats = repeats & (pl.col(name) == spelling[name])

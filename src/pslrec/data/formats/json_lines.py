@@ -1,7 +1,8 @@
 """JSON lines: one object per line, plain or gzipped.
 
-Every line goes through Python's own JSON reader. It is slower than polars, which takes an object as text, the last of
-two equal keys, and 2^53 + 1 as 2^53 where another id is written as a float, all without a word.
+Every line goes through Python's own JSON reader. Polars is faster, but without a warning it takes
+an object as text, the last of two equal keys, and 2^53 + 1 as 2^53 where another id is written as
+a float.
 """
 
 import json
@@ -30,23 +31,32 @@ def read_json_lines(path: Path, options: ReadOptions) -> Table:
     if not fields.lines:
         raise DataError(f"{path}: the file is empty")
     columns = options.columns.resolve(list(fields.names), str(path))
-    frame = pl.DataFrame(
-        [_series(path, role, name, fields) for role, name in columns.roles().items()]
-    )
-    return Table(frame, columns, str(path), lambda row: f"line {fields.lines[row]}")
+    series = []
+    for role, name in columns.roles().items():
+        series.append(_series(path, role, name, fields))
+    return Table(pl.DataFrame(series), columns, str(path), lambda row: f"line {fields.lines[row]}")
 
 
 @dataclass
 class _Fields:
-    """What the lines hold, of the fields that may be a user, an item, and so on."""
+    """The values of those fields that may be a user, an item, and so on.
+
+    Args:
+        given: columns that the caller named.
+        names: all fields seen so far, in order (a dict, because a set has no order).
+        lines: number of the line of each record.
+        values: the values of each field that may be needed, one per record.
+    """
 
     given: Columns
     names: dict[str, None] = field(default_factory=dict)
+    # Eight bytes per record, a quarter of what a list takes: files have millions of lines.
     lines: "array[int]" = field(default_factory=lambda: array("q"))
     values: dict[str, list[Any]] = field(default_factory=dict)
 
     def add(self, number: int, record: dict[str, Any]) -> None:
         """Keep the fields of one line."""
+        # Nearly all lines have the same fields, so this is the only work on names they cause.
         if record.keys() - self.names.keys():
             self._add_names(record)
         self.lines.append(number)
@@ -64,10 +74,11 @@ class _Fields:
 
 
 class _RefusedError(Exception):
-    """What is JSON to some, and refused here; its text goes on behind the number of the line."""
+    """Raised for what others accept as JSON; its text follows "line 7" in the message."""
 
 
 def _refuse_constant(constant: str) -> NoReturn:
+    # Python's reader accepts NaN and Infinity, which are not in the standard.
     raise _RefusedError(f"has `{constant}`, which is not JSON; use a number or leave the field out")
 
 
@@ -111,15 +122,21 @@ def _series(path: Path, role: str, name: str, fields: _Fields) -> pl.Series:
         if row is not None:
             expected = "ids, whole numbers or text" if is_id else "numbers or text"
             raise DataError(
-                f"{path}: line {fields.lines[row]}: `{name}` must hold {expected}, it holds {KIND_OF_TYPE[nested]}"
+                f"{path}: line {fields.lines[row]}: `{name}` must hold {expected}, "
+                f"it holds {KIND_OF_TYPE[nested]}"
             )
-    return _ids(path, name, fields) if is_id else _numbers(name, values)
+    if is_id:
+        return _ids(path, name, fields)
+    return _numbers(name, values)
 
 
 def _first_of(values: Sequence[Any], kind: type) -> int | None:
-    if kind not in set(map(type, values)):
-        return None
-    return next(row for row, value in enumerate(values) if type(value) is kind)
+    # Most columns have none, and a set of types is several times faster than the loop.
+    if kind in set(map(type, values)):
+        for row, value in enumerate(values):
+            if type(value) is kind:
+                return row
+    return None
 
 
 def _ids(path: Path, name: str, fields: _Fields) -> pl.Series:
@@ -128,21 +145,22 @@ def _ids(path: Path, name: str, fields: _Fields) -> pl.Series:
     if float in kinds:
         values = _whole(path, name, fields)
         kinds = kinds - {float} | {int}
-    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
+    if kinds == {int} and _fit_64_bits(values):
         return pl.Series(name, values, dtype=pl.Int64)
     # Beside text all ids are text: "7" and 7 are the same, as they are in a CSV file.
     return pl.Series(name, [_spelling(value) for value in values], dtype=pl.String)
 
 
 def _whole(path: Path, name: str, fields: _Fields) -> list[Any]:
-    """The values with floats as the whole numbers they stand for."""
+    """The values, with floats replaced by the whole numbers they stand for."""
     values = list(fields.values[name])
     for row, value in enumerate(values):
         if type(value) is not float:
             continue
         if not value.is_integer() or abs(value) >= FLOATS_MERGE_FROM:
             raise DataError(
-                f"{path}: line {fields.lines[row]}: `{name}` is {value}, ids must be whole numbers or text"
+                f"{path}: line {fields.lines[row]}: `{name}` is {value}, "
+                "ids must be whole numbers or text"
             )
         values[row] = int(value)
     return values
@@ -152,23 +170,32 @@ def _spelling(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
-        return "true" if value else "false"
+        # As JSON spells it, not as Python does.
+        return json.dumps(value)
     return str(value)
 
 
 def _numbers(name: str, values: list[Any]) -> pl.Series:
     kinds = set(map(type, values)) - {type(None)}
-    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
+    if str in kinds:
+        # Text may be a date or a number in quotes, which is decided later, where the line is known.
+        texts = [_spelling(value) for value in values]
+        return pl.Series(name, texts, dtype=pl.String)
+    if kinds == {int} and _fit_64_bits(values):
         return pl.Series(name, values, dtype=pl.Int64)
-    if str not in kinds:
-        return pl.Series(
-            name, [None if value is None else _float(value) for value in values], dtype=pl.Float64
-        )
-    return pl.Series(name, [_spelling(value) for value in values], dtype=pl.String)
+    numbers = [_float(value) for value in values]
+    return pl.Series(name, numbers, dtype=pl.Float64)
 
 
-def _float(value: int | float) -> float:
+def _fit_64_bits(values: Sequence[int | None]) -> bool:
+    return all(value is None or abs(value) < 2**63 for value in values)
+
+
+def _float(value: int | float | None) -> float | None:
+    if value is None:
+        return None
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:
+        # A whole number beyond all floats; infinity is refused later, where the line is known.
         return float("inf")

@@ -15,10 +15,11 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
     check_readable(path)
     content = as_it_is(path)
     try:
-        columns = options.columns.resolve(list(pl.read_parquet_schema(content)), str(path))
+        available = list(pl.read_parquet_schema(content))
+        columns = options.columns.resolve(available, str(path))
+        # Parquet stores columns apart, so those that are not needed cost nothing.
         frame = pl.read_parquet(content, columns=columns.present())
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(
-            f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: not a Parquet file that can be read ({reason})") from error
     return Table(frame, columns, str(path))

@@ -21,6 +21,12 @@ def read_recbole(path: Path, options: ReadOptions) -> Table:
         )
     names = [name.rsplit(":", 1)[0] for name in typed]
     plain = options.columns.resolve(names, str(path))
-    # Whatever is not there must not be guessed again from the names with types.
-    columns = Columns(*("" if name is None else typed[names.index(name)] for name in plain.names()))
+    spelled = []
+    for name in plain.names():
+        if name is None:
+            # The empty name: a column that is absent must not be guessed again from `name:type`.
+            spelled.append("")
+        else:
+            spelled.append(typed[names.index(name)])
+    columns = Columns(*spelled)
     return read_unquoted(path, replace(options, columns=columns, separator="\t", header=True))

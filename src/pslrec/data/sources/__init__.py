@@ -1,4 +1,7 @@
-"""Published data sets, one file each. A file put here registers its source; nothing else has to name it."""
+"""Published data sets, one file each.
+
+A file that is put here registers its source; nothing else has to name it.
+"""
 
 from pslrec.data.sources._base import SOURCES, Source, Statistics
 from pslrec.data.sources._locate import fetch, find, find_raw, find_split, read_source

@@ -36,16 +36,16 @@ class Source:
         page: where its publishers describe it.
         licence: the terms of use in a sentence.
         raw_file: name of the file as published.
-        read_raw: makes `Interactions` of that file, wherever it lies and under any of its other names.
-        sample: the first lines of a raw file, made up, to show the format.
-        statistics: what the paper's preparation leaves.
-        stem: file name of the published splits, without ending.
+        read_raw: reads that file, wherever it is and under any of its other names.
+        sample: a few made-up lines in the format of the raw file.
+        statistics: the size after the paper's preparation.
+        stem: file name of the published splits, without the ending.
         url: direct address of the raw file; `None` if there is none.
         checksum: "sha256:..." or "md5:..." of the raw file, if its publishers give one.
-        member: where the interactions are, if the raw file is a zip.
+        member: path of the interactions inside the raw file, if that is a zip.
         other_files: further names under which the same content is found.
-        min_rating: the paper keeps ratings from here on; `None` where there are no ratings.
-        k_core: the paper keeps users and items with this many interactions.
+        min_rating: the lowest rating that the paper keeps; `None` where there are no ratings.
+        k_core: the paper keeps users and items with at least this many interactions.
         by_hand: how to get the file where there is no direct address.
     """
 
@@ -67,8 +67,10 @@ class Source:
     by_hand: str = ""
 
     def instructions(self, directory: Path) -> str:
-        """What to download, and where to put it, for someone who has to do it by hand."""
-        how = f"download {self.url}" if self.url else self.by_hand
+        """What to download and where to put it, for someone who has to do it by hand."""
+        how = self.by_hand
+        if self.url:
+            how = f"download {self.url}"
         return f"{how}, and put the file at {directory / self.raw_file}"
 
 
@@ -76,5 +78,5 @@ SOURCES: Registry[Source] = Registry("source", group="pslrec.sources")
 
 
 def register(source: Source) -> Source:
-    """File a source under its name."""
+    """Make a source known under its name."""
     return SOURCES.register(source.name)(source)

@@ -1,23 +1,20 @@
-"""Gowalla: check-ins of users at places, without ratings; many users come back to the same place."""
+"""Gowalla: check-ins of users at places, without ratings; many users return to the same place."""
 
 from pathlib import Path
 
 from pslrec.data._interactions import Interactions
 from pslrec.data.sources._base import Source, Statistics, register
-from pslrec.data.sources._raw import Kind, read_delimited, to_interactions
-
-COLUMNS = {
-    "user": Kind.INTEGER,
-    "timestamp": Kind.TIME,
-    "latitude": Kind.SKIPPED,
-    "longitude": Kind.SKIPPED,
-    "item": Kind.INTEGER,
-}
+from pslrec.data.sources._raw import read_fields
 
 
 def read_check_ins(path: Path) -> Interactions:
-    """All check-ins; the item is the place."""
-    return to_interactions(read_delimited(path, COLUMNS, separator="\t"))
+    """Read all check-ins; the item is the place."""
+    return read_fields(
+        path,
+        ("user", "timestamp", "latitude", "longitude", "item"),
+        separator="\t",
+        whole_numbers=("user", "item"),
+    )
 
 
 GOWALLA = register(
@@ -26,9 +23,9 @@ GOWALLA = register(
         title="Gowalla",
         page="https://snap.stanford.edu/data/loc-Gowalla.html",
         licence=(
-            "No licence is known to us; collected over Gowalla's public interface and published for research by "
-            "the Stanford Network Analysis Project; cite Cho, Myers and Leskovec (KDD 2011). "
-            "Do not redistribute."
+            "No licence is known to us; collected over Gowalla's public interface and published "
+            "for research by the Stanford Network Analysis Project; cite Cho, Myers and Leskovec "
+            "(KDD 2011). Do not redistribute."
         ),
         raw_file="loc-gowalla_totalCheckins.txt.gz",
         read_raw=read_check_ins,
@@ -41,6 +38,7 @@ GOWALLA = register(
         stem="gowalla",
         url="https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz",
         other_files=("loc-gowalla_totalCheckins.txt",),
+        # Every check-in counts: there are no ratings to filter by.
         min_rating=None,
     )
 )

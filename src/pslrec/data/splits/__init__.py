@@ -1,4 +1,7 @@
-"""Dividing interactions into training, validation and test parts: one file per rule, each a pure function of data and seed."""
+"""Dividing interactions into training, validation and test parts.
+
+There is one file per rule, and each rule is a pure function of data and seed.
+"""
 
 from pslrec.data.splits._base import SPLITS, Split, check_fraction, divide, each_pair_once
 from pslrec.data.splits._by_name import split_by_name

@@ -1,4 +1,4 @@
-"""What every split has in common: a pure function of data and seed that gives training and test part."""
+"""What every split has in common: data and seed in, training and test part out."""
 
 import logging
 from typing import Protocol
@@ -23,15 +23,23 @@ class Split(Protocol):
 
 
 class Validation(Protocol):
-    """Carves validation out of the training part of one kind of split; see `pslrec.data.splits._validation`."""
+    """Carves a validation part out of the training part of one kind of split."""
 
     def __call__(self, dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:
-        """The data set with a validation part of about this fraction; `n_kept` pairs of each user stay in training."""
+        """The data set with a validation part.
+
+        Args:
+            dataset: its training part has each pair once.
+            fraction: about this share of the training pairs becomes validation.
+            n_kept: each user keeps at least this many training pairs, where the rule goes by user.
+            seed: decides the order of equal times.
+        """
         ...
 
 
 SPLITS: Registry[Split] = Registry("split")
-# By the name of the split; the training part of any other is divided at random.
+# Found by the name of the split. The training part of a split that is not here is divided at
+# random.
 VALIDATIONS: Registry[Validation] = Registry("validation")
 
 
@@ -42,11 +50,12 @@ def check_fraction(name: str, value: float) -> None:
 
 
 def each_pair_once(interactions: Interactions) -> Interactions:
-    """The interactions sorted by user and item, each pair once: what every split begins with.
+    """The interactions sorted by user and item, each pair once: every split starts from these.
 
-    A pair that is repeated could be on both sides of a split, and would then be hidden from the lists that it is looked for in.
+    A repeated pair could end up on both sides of a split. Its item would then be masked as seen
+    in the very list in which the evaluation looks for it.
     """
-    # Sorted first, so that which one of a repeated pair is kept does not depend on the order of the rows.
+    # Sorted first, so that the order of the rows does not decide which of the repeated is kept.
     distinct = distinct_pairs(interactions.sorted())
     if len(distinct) < len(interactions):
         logger.info(
@@ -58,46 +67,59 @@ def each_pair_once(interactions: Interactions) -> Interactions:
 
 
 def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
-    """Training and test part by a mask; pairs whose user or item has no training data are left out of the test.
+    """Divide interactions by a mask into a training and a test part.
+
+    Test pairs whose user or item has no training data are left out.
 
     Args:
         interactions: each pair once.
-        in_test: which of them are set apart.
+        in_test: true for the pairs that are set apart for the test.
     """
     if has_repetitions(interactions):
+        # Not a `DataError`: the mistake is in the code of the split, not in the data.
         raise ValueError(
-            "`interactions` must hold each pair once; a split begins with `each_pair_once`"
+            "`interactions` must hold each pair once; a split starts with `each_pair_once`"
         )
-    train, test = interactions.select(~in_test), interactions.select(in_test)
+    train = interactions.select(~in_test)
+    test = interactions.select(in_test)
     n_set_apart = len(test)
-    unknown = (train.user_counts()[test.users] == 0) | (train.item_counts()[test.items] == 0)
-    test = _without(test, unknown, "their user or item is not in the training part")
+    # No model can rank what it never saw, so such pairs would measure the split, not the model.
+    is_unknown_user = train.user_counts()[test.users] == 0
+    is_unknown_item = train.item_counts()[test.items] == 0
+    is_unknown = is_unknown_user | is_unknown_item
+    if is_unknown.any():
+        logger.info(
+            "%d test pairs were left out: their user or item is not in the training part",
+            is_unknown.sum(),
+        )
+        test = test.select(~is_unknown)
     if len(train) == 0 or len(test) == 0:
         raise DataError(
-            f"the split leaves {len(train):,} training and {len(test):,} test pairs of {len(interactions):,}, which is too "
-            "little: take another split or fraction, or more data"
+            f"the split leaves {len(train):,} training and {len(test):,} test pairs of "
+            f"{len(interactions):,}, which is too little: "
+            "take another split or fraction, or more data"
         )
     return Dataset(train, test, n_left_out=n_set_apart - len(test))
 
 
-def _without(part: Interactions, removed: np.ndarray, reason: str) -> Interactions:
-    if not removed.any():
-        return part
-    logger.info("%d test pairs were left out: %s", removed.sum(), reason)
-    return part.select(~removed)
-
-
 def validation_count(n_pairs: int, fraction: float, n_kept: int) -> int:
-    """How many of a user's training pairs go to validation: the fraction, at least one, and `n_kept` stay.
+    """How many of a user's training pairs go to validation.
+
+    This is the fraction, but at least one, as long as `n_kept` pairs stay in training.
 
     >>> [validation_count(n, fraction=0.1, n_kept=2) for n in (2, 3, 30)]
     [0, 1, 3]
     """
-    return max(min(max(int(fraction * n_pairs), 1), n_pairs - n_kept), 0)
+    wanted = max(int(fraction * n_pairs), 1)
+    available = max(n_pairs - n_kept, 0)
+    return min(wanted, available)
 
 
 def user_slices(interactions: Interactions) -> list[tuple[int, int]]:
-    """Begin and end of each user's interactions, which must be sorted by user; users without any are left out."""
+    """Start and end of each user's interactions, which must be sorted by user.
+
+    Users without interactions are left out.
+    """
     starts = np.flatnonzero(np.diff(interactions.users, prepend=-1))
     ends = np.append(starts[1:], len(interactions))
     return list(zip(starts.tolist(), ends.tolist(), strict=True))

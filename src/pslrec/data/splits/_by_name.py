@@ -1,4 +1,4 @@
-"""A split chosen by name, as configuration and the command line do."""
+"""A split chosen by its name, as in the configuration and on the command line."""
 
 import inspect
 
@@ -17,10 +17,22 @@ def split_by_name(
     validation: ValidationRule = "none",
     seed: int = 0,
 ) -> Dataset:
-    """Divide interactions by the split of this name, then carve out validation by the rule of this name."""
+    """Divide interactions by the split of this name, then carve out a validation part.
+
+    Args:
+        interactions: what to divide; repeated pairs are merged.
+        method: name of the split.
+        train_fraction: share that is kept for training; the default of the split if `None`.
+        validation: name of the rule for the validation part.
+        seed: same data and seed, same split.
+    """
     split = SPLITS[method]
-    options = {} if train_fraction is None else {"train_fraction": train_fraction}
-    unknown = options.keys() - inspect.signature(split).parameters.keys()
-    if unknown:
+    if train_fraction is None:
+        dataset = split(interactions, seed=seed)
+    elif "train_fraction" in inspect.signature(split).parameters:
+        options = {"train_fraction": train_fraction}
+        dataset = split(interactions, seed=seed, **options)
+    else:
         raise DataError(f"the split `{method}` has no `train_fraction`; leave it out")
-    return carve_validation(split(interactions, seed=seed, **options), validation, split=method)
+    # Not with `seed`: the validation parts of the published splits have a seed of their own.
+    return carve_validation(dataset, validation, split=method)

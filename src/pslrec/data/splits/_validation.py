@@ -1,4 +1,4 @@
-"""Carving validation interactions, by which choices are made, out of the training part."""
+"""Carving validation interactions, on which choices are made, out of the training part."""
 
 import logging
 import random
@@ -20,20 +20,21 @@ from pslrec.errors import DataError
 logger = logging.getLogger(__name__)
 
 ValidationRule = Literal["none", "paper", "fraction"]
-# Training pairs that each user keeps: the paper's rule may take a user's only one.
+# Training pairs that each user keeps; the paper's rule may take a user's only one.
 N_KEPT = {"paper": 0, "fraction": 2}
 
 
 def carve_validation(
     dataset: Dataset, rule: ValidationRule, *, split: str = "iid", seed: int = 2024
 ) -> Dataset:
-    """The data set with a validation part by the rule of this name; one that is there already stays.
+    """The data set with a validation part by the rule of this name; an existing one stays.
 
     Args:
         dataset: its training part is divided.
-        rule: `paper` or `fraction` say how many pairs of each user, `none` carves out nothing.
-        split: the split that the data set is of: where it follows time, validation does too.
-        seed: of the draw, or of the order of equal times.
+        rule: `paper` and `fraction` differ in how many pairs of each user they take;
+            `none` carves out nothing.
+        split: name of the split that made the data set. If it follows time, validation does too.
+        seed: decides the draw, or the order of equal times.
     """
     if rule not in get_args(ValidationRule):
         raise DataError(
@@ -42,26 +43,30 @@ def carve_validation(
     if rule == "none" or dataset.validation is not None:
         return dataset
     if split not in VALIDATIONS:
-        return (paper_validation if rule == "paper" else fraction_validation)(dataset, seed=seed)
+        return _drawn(dataset, 0.1, seed, n_kept=N_KEPT[rule])
     distinct = replace(dataset, train=each_pair_once(dataset.train))
-    carved = _checked(VALIDATIONS[split](distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed))
+    carve = VALIDATIONS[split]
+    carved = carve(distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed)
+    _check_sizes(carved)
     _check_known(carved)
     return carved
 
 
 def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
-    """Move `max(floor(fraction * n), 1)` random training items of each user with n of them to validation.
+    """Move `max(floor(fraction * n), 1)` of each user's n training items to validation, at random.
 
-    This is the rule behind the published numbers, drawn from the same generator: seed 2024 re-derives the published
-    validation sets, seeds 2025 and on the further folds. A user with a single training item loses it, as there.
+    This is the rule behind the published numbers, drawn from the same generator: seed 2024
+    re-derives the published validation sets, seeds 2025 and up the further folds. A user with a
+    single training item loses it, as in the paper's code.
     """
     return _drawn(dataset, fraction, seed, n_kept=N_KEPT["paper"])
 
 
 def fraction_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
-    """Move `floor(fraction * n)` random training items of each user to validation, at least one of those with three or more.
+    """Move `floor(fraction * n)` of each user's n training items to validation, at random.
 
-    Every user keeps at least two training items and every item at least one user, so nobody becomes a stranger to the model.
+    It is at least one item of each user with three or more. Every user keeps at least two training
+    items and every item at least one user, so that the model knows all of them.
     """
     return _drawn(dataset, fraction, seed, n_kept=N_KEPT["fraction"])
 
@@ -73,44 +78,53 @@ def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Data
             'the data set has a validation part already; use `data.validation = "none"` to keep it'
         )
     ordered = each_pair_once(dataset.train)
-    generator = random.Random(seed)  # the published validation sets were drawn from this generator
+    # Not numpy's: the published validation sets were drawn from this generator.
+    generator = random.Random(seed)
     chosen = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
         count = validation_count(end - start, fraction, n_kept)
         if count > 0:
             chosen[generator.sample(range(start, end), count)] = True
     if n_kept:
-        chosen &= np.bincount(ordered.items[~chosen], minlength=ordered.n_items)[ordered.items] > 0
-    return _checked(
-        replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen))
-    )
+        # An item of which all pairs were drawn stays in training with all of them.
+        n_left = np.bincount(ordered.items[~chosen], minlength=ordered.n_items)
+        chosen &= n_left[ordered.items] > 0
+    carved = replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen))
+    _check_sizes(carved)
+    return carved
 
 
 def _check_known(dataset: Dataset) -> None:
-    """Raise where validation by time has nobody that training knows; tell what only a model fitted on both parts knows."""
+    """Raise where training knows nobody in a validation part by time; report who is only there."""
     assert dataset.validation is not None
-    train, validation = dataset.train, dataset.validation
-    known_users, known_items = train.user_counts() > 0, train.item_counts() > 0
-    if not (known_users[validation.users] & known_items[validation.items]).any():
+    validation = dataset.validation
+    is_known_user = dataset.train.user_counts() > 0
+    is_known_item = dataset.train.item_counts() > 0
+    is_known_pair = is_known_user[validation.users] & is_known_item[validation.items]
+    if not is_known_pair.any():
         raise DataError(
-            f"none of the {len(validation):,} validation pairs, the latest of training, is of a user and an item that come "
-            "before; use `data.validation` = none, or the split temporal-per-user"
+            f"none of the {len(validation):,} validation pairs, the latest of training, has a user "
+            "and an item that occur before; "
+            "use `data.validation` = none, or the split temporal-per-user"
         )
-    only_later = np.flatnonzero(~known_users & (validation.user_counts() > 0))
-    if len(only_later):
+    is_only_later = ~is_known_user & (validation.user_counts() > 0)
+    n_only_later = np.count_nonzero(is_only_later)
+    if n_only_later:
         logger.info(
-            "%s of %s users come only in the validation part, the latest of training; `training.refit` (--refit) trains on it",
-            f"{len(only_later):,}",
+            "%s of %s users occur only in the validation part, the latest of training; "
+            "`training.refit` (--refit) trains on it",
+            f"{n_only_later:,}",
             f"{dataset.n_users:,}",
         )
 
 
-def _checked(dataset: Dataset) -> Dataset:
+def _check_sizes(dataset: Dataset) -> None:
+    assert dataset.validation is not None
     n_train = len(dataset.train)
-    n_validation = 0 if dataset.validation is None else len(dataset.validation)
+    n_validation = len(dataset.validation)
     if n_train == 0 or n_validation == 0:
         raise DataError(
-            f"carving out validation leaves {n_train:,} training and {n_validation:,} validation pairs, which is too "
-            'little: use `validation="none"` (on the command line --validation none), or more data'
+            f"carving out validation leaves {n_train:,} training and {n_validation:,} validation "
+            'pairs, which is too little: use `validation="none"` '
+            "(on the command line --validation none), or more data"
         )
-    return dataset

@@ -13,7 +13,8 @@ from pslrec.data.splits._base import SPLITS, check_fraction, divide, each_pair_o
 def iid_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0) -> Dataset:
     """Shuffle each user's items and keep the first `floor(train_fraction * n)` for training.
 
-    With seed 0 this re-derives the published splits: users in row order, items sorted, one generator for all.
+    With seed 0 this re-derives the published splits: users in row order, items sorted, one
+    generator for all users.
 
     >>> log = Interactions.from_ids([1] * 10 + [2] * 10, [*range(10), *range(10)])
     >>> len(iid_split(log).train)
@@ -21,10 +22,13 @@ def iid_split(interactions: Interactions, *, train_fraction: float = 0.8, seed: 
     """
     check_fraction("train_fraction", train_fraction)
     ordered = each_pair_once(interactions)
-    generator = random.Random(seed)  # the published splits were drawn from this generator
+    # Not numpy's: the published splits were drawn from this generator.
+    generator = random.Random(seed)
     in_test = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
         positions = list(range(start, end))
+        # Even if nothing goes to the test: each shuffle advances the generator for the next user.
         generator.shuffle(positions)
-        in_test[positions[int(train_fraction * (end - start)) :]] = True
+        n_train = int(train_fraction * len(positions))
+        in_test[positions[n_train:]] = True
     return divide(ordered, in_test)

@@ -12,7 +12,7 @@ from pslrec.seeding import generator
 
 @SPLITS.register("leave-one-out")
 def leave_one_out_split(interactions: Interactions, *, seed: int = 0) -> Dataset:
-    """Test on the latest interaction of each user that has at least two; without times on a random one.
+    """Test on the latest interaction of each user with at least two; without times on a random one.
 
     >>> log = Interactions.from_ids([1, 1, 2, 2], ["a", "b", "a", "b"], timestamps=[10, 20, 40, 30])
     >>> leave_one_out_split(log).test.to_frame().rows()
@@ -26,11 +26,11 @@ def leave_one_out_split(interactions: Interactions, *, seed: int = 0) -> Dataset
 def leave_one_out_validation(
     dataset: Dataset,
     *,
-    fraction: float,  # noqa: ARG001
+    fraction: float,  # noqa: ARG001 - it is always one interaction
     n_kept: int,
     seed: int,
 ) -> Dataset:
-    """Validate on the interaction before the one that is tested: the latest of those left for training."""
+    """Validate on the interaction before the one tested: the latest that is left for training."""
     ordered = _by_user_and_time(dataset.train, seed)
     in_validation = _is_last(ordered, n_kept=n_kept)
     return replace(
@@ -40,12 +40,17 @@ def leave_one_out_validation(
 
 def _by_user_and_time(interactions: Interactions, seed: int) -> Interactions:
     ordered = interactions.sorted()
-    order = generator(seed, "leave one out").permutation(len(ordered))
-    times = np.zeros(len(ordered)) if ordered.timestamps is None else ordered.timestamps
-    return ordered.select(np.lexsort((order, times, ordered.users)))
+    # Decides among equal times, and where there are no times, among all.
+    ties = generator(seed, "leave one out").permutation(len(ordered))
+    times = ordered.timestamps
+    if times is None:
+        times = np.zeros(len(ordered))
+    return ordered.select(np.lexsort((ties, times, ordered.users)))
 
 
 def _is_last(ordered: Interactions, *, n_kept: int) -> np.ndarray:
     is_last = np.zeros(len(ordered), dtype=bool)
-    is_last[[end - 1 for start, end in user_slices(ordered) if end - start > n_kept]] = True
+    for start, end in user_slices(ordered):
+        if end - start > n_kept:
+            is_last[end - 1] = True
     return is_last

@@ -1,4 +1,4 @@
-"""Splits by time: the past trains, the future tests, and what lies just before it validates."""
+"""Splits by time: train on the past, test on the future, validate on what comes just before it."""
 
 from dataclasses import replace
 
@@ -23,7 +23,10 @@ from pslrec.seeding import generator
 def temporal_split(
     interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0
 ) -> Dataset:
-    """Train on the earliest interactions of all, test on the latest; equal times are put in random order."""
+    """Train on the earliest of all interactions and test on the latest.
+
+    Equal times are put in random order.
+    """
     check_fraction("train_fraction", train_fraction)
     ordered = _by_time(each_pair_once(interactions), seed)
     in_test = np.arange(len(ordered)) >= int(train_fraction * len(ordered))
@@ -34,24 +37,37 @@ def temporal_split(
 def temporal_split_per_user(
     interactions: Interactions, *, train_fraction: float = 0.8, seed: int = 0
 ) -> Dataset:
-    """Train on each user's earliest interactions, test on its latest; equal times are put in random order."""
+    """Train on each user's earliest interactions and test on its latest.
+
+    Equal times are put in random order.
+    """
     check_fraction("train_fraction", train_fraction)
     ordered = _by_user_and_time(each_pair_once(interactions), seed)
     in_test = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
-        in_test[start + max(int(train_fraction * (end - start)), 1) : end] = True
+        # At least one for training: the model has to know the user.
+        n_train = max(int(train_fraction * (end - start)), 1)
+        in_test[start + n_train : end] = True
     return divide(ordered, in_test)
 
 
 @VALIDATIONS.register("temporal")
-def temporal_validation(dataset: Dataset, *, fraction: float, n_kept: int, seed: int) -> Dataset:  # noqa: ARG001
+def temporal_validation(
+    dataset: Dataset,
+    *,
+    fraction: float,
+    n_kept: int,  # noqa: ARG001 - users are not looked at one by one
+    seed: int,
+) -> Dataset:
     """Validate on the latest of all training pairs.
 
-    Whoever comes only then is part of it too: no training pair is later than a validation pair, and a model that is
-    fitted again on both parts knows everybody. Choices are made by those that training knows.
+    Users and items that occur only then are part of it too: no training pair is later than a
+    validation pair, and a model that is fitted again on both parts knows all of them. Choices are
+    made on those that training knows.
     """
     ordered = _by_time(dataset.train, seed)
-    in_validation = np.arange(len(ordered)) >= len(ordered) - int(fraction * len(ordered))
+    n_validation = int(fraction * len(ordered))
+    in_validation = np.arange(len(ordered)) >= len(ordered) - n_validation
     return replace(
         dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation)
     )
@@ -65,7 +81,8 @@ def temporal_validation_per_user(
     ordered = _by_user_and_time(dataset.train, seed)
     in_validation = np.zeros(len(ordered), dtype=bool)
     for start, end in user_slices(ordered):
-        in_validation[end - validation_count(end - start, fraction, n_kept) : end] = True
+        n_validation = validation_count(end - start, fraction, n_kept)
+        in_validation[end - n_validation : end] = True
     return replace(
         dataset, train=ordered.select(~in_validation), validation=ordered.select(in_validation)
     )
@@ -74,14 +91,17 @@ def temporal_validation_per_user(
 def _by_time(interactions: Interactions, seed: int) -> Interactions:
     if interactions.timestamps is None:
         raise DataError(
-            "a temporal split needs timestamps, the interactions have none; use `iid` or `leave-one-out`"
+            "a temporal split needs timestamps, the interactions have none; "
+            "use `iid` or `leave-one-out`"
         )
     ordered = interactions.sorted()
     assert ordered.timestamps is not None
+    # After sorting, so that equal times are in the same random order whatever the order of rows.
     ties = generator(seed, "temporal split").permutation(len(ordered))
     return ordered.select(np.lexsort((ties, ordered.timestamps)))
 
 
 def _by_user_and_time(interactions: Interactions, seed: int) -> Interactions:
     ordered = _by_time(interactions, seed)
+    # A stable sort keeps the order of time within each user.
     return ordered.select(np.argsort(ordered.users, kind="stable"))
