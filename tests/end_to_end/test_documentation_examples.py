@@ -1,13 +1,16 @@
 """Every Python block and command of the documentation runs, top to bottom, each page in one namespace.
 
-A block that starts with `>>>` is a doctest, and its output is compared; any other is run as it stands. A block that can
-not run in a test, because it needs the network, is marked by a comment in the line before: `<!-- not run: reason -->`.
+A block that starts with `>>>` is a doctest, and its output is compared; any other is run as it stands. A block that
+cannot run in a test, because it needs the network, is marked by a comment in the line before:
+`<!-- not run: reason -->`. A block with a title, such as ```` ```python title="my_loss.py" ````, is a file that the
+reader saves under that name: it is written before anything of its page runs.
 """
 
 import doctest
 import gc
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,33 +24,51 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(
-    r"^(?P<mark><!-- not run: .+ -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    r"^(?P<mark><!-- not run: .+ -->\n)?"
+    r"```(?P<language>\w+)(?: title=\"(?P<title>[^\"\n]+)\")?\n(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 INSTALLS = ("make ", "apt", "python ", "pip ", "source ")
 
 
 @pytest.fixture(autouse=True)
-def _registries_stay_as_they_are() -> Iterator[None]:
+def _registries_stay_as_they_are(tmp_path: Path) -> Iterator[None]:
     """An example may register a part of its own, which other tests must not see."""
     before = [(found, dict(found._parts)) for found in gc.get_objects() if type(found) is Registry]
     yield
     for registry, parts in before:
         registry._parts = parts
+    # A module of an example registers its part when it is imported, so the next test must import it again.
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The code of a page's blocks in a language, without those marked."""
+    """The code of a page's blocks in a language, without those marked and those that are files."""
     text = page.read_text()
-    return [
-        "\n" * text[: match.start("code")].count("\n")
-        + match["code"]  # so that a traceback names the line of the page
-        for match in BLOCK.finditer(text)
-        if match["language"] == language and match["mark"] is None
-    ]
+    found = []
+    for match in BLOCK.finditer(text):
+        is_left_out = match["mark"] is not None or match["title"] is not None
+        if match["language"] == language and not is_left_out:
+            # Blank lines in front, so that a traceback names the line of the page.
+            lines_before = text[: match.start("code")].count("\n")
+            found.append("\n" * lines_before + match["code"])
+    return found
+
+
+def write_files(page: Path, directory: Path) -> None:
+    """Write the blocks of a page that have a title."""
+    for match in BLOCK.finditer(page.read_text()):
+        if match["title"] is not None and match["mark"] is None:
+            (directory / match["title"]).write_text(match["code"])
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
 
 
 def run_block(code: str, page: Path, namespace: dict[str, object]) -> None:
@@ -63,10 +84,12 @@ def run_block(code: str, page: Path, namespace: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+    "page", [page for page in PAGES if blocks(page, "python")], ids=name_of
 )
 def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_files(page, tmp_path)
     namespace: dict[str, object] = {"__name__": "example"}
     for code in blocks(page, "python"):
         run_block(code, page, namespace)
@@ -78,13 +101,15 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
+    "page", [page for page in PAGES if commands(page)], ids=name_of
 )
 def test_commands_of_a_page_run(
     pslrec: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_files(page, tmp_path)
     makefile = (REPOSITORY / "Makefile").read_text()
     for command in commands(page):
         program, *arguments = shlex.split(command)
@@ -107,6 +132,14 @@ def test_marked_blocks_are_left_out_and_others_are_not(tmp_path: Path):
         "<!-- not run: needs the network -->\n```python\nfetch()\n```\n\n```python\nx = 1\n```\n"
     )
     assert [code.strip() for code in blocks(page, "python")] == ["x = 1"]
+
+
+def test_a_block_with_a_title_is_a_file_and_not_run(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text('```python title="part.py"\nx = 1\n```\n\n```python\nimport part\n```\n')
+    write_files(page, tmp_path)
+    assert (tmp_path / "part.py").read_text() == "x = 1\n"
+    assert [code.strip() for code in blocks(page, "python")] == ["import part"]
 
 
 def test_a_wrong_output_in_a_page_is_noticed(tmp_path: Path):
