@@ -83,9 +83,7 @@ def run_block(code: str, page: Path, namespace: dict[str, object]) -> None:
     assert runner.failures == 0, "".join(report)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=name_of
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -100,9 +98,7 @@ def commands(page: Path) -> list[str]:
     return [line[2:] for line in joined.splitlines() if line.startswith("$ ")]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands(page)], ids=name_of
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
 def test_commands_of_a_page_run(
     pslrec: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
