@@ -20,7 +20,7 @@ check: $(VENV)/.installed-dev  ## format, lint, types, import contracts, tests, 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist worksteal
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check-all: check  ## check, and the slow tests (fuzz and load among them) and those in a browser
 	$(BIN)/pytest -m "slow or browser"

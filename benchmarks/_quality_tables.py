@@ -65,9 +65,7 @@ def quality_headline(record: dict[str, Any]) -> str:
     machine = record["machine"]
     measured = f"{machine['processor']}, {machine['cores']} cores, {record['measured']}"
     columns = ["contestant", *(f"{mark} s" for mark in HEADLINE_MARKS), "end"]
-    rows = []
-    for row in record["result"]["rows"]:
-        rows.append({column: row[column] for column in columns})
+    rows = [{column: row[column] for column in columns} for row in record["result"]["rows"]]
     return (
         f"{table(rows)}\n\n"
         f"Test NDCG@20 on Amazon-Electronic by seconds from a cold process ({measured}); all settings "

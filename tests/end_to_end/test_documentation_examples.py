@@ -18,6 +18,7 @@ import pytest
 from command_line import Command
 
 from pslrec import backbones, baselines, data, evaluation, losses  # noqa: F401  (their registries are to be kept)
+from pslrec.data._columns import SPELLINGS
 from pslrec.registry import Registry
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -120,6 +121,22 @@ def test_commands_of_a_page_run(
             assert command.startswith(INSTALLS), (
                 f"`{command}` is neither make, pslrec nor a way to install"
             )
+
+
+def test_the_page_about_data_names_the_spellings_of_columns_that_are_known():
+    text = (REPOSITORY / "docs" / "reference" / "data.md").read_text()
+    named: dict[str, set[str]] = {}
+    for role, spellings in re.findall(r"^\| (\w+) \| ((?:`\w+` ?)+)\|$", text, re.MULTILINE):
+        named[role] = {canonical(name) for name in re.findall(r"`(\w+)`", spellings)}
+    known = {
+        role: {canonical(name) for name in spellings.split()}
+        for role, spellings in SPELLINGS.items()
+    }
+    assert named == known
+
+
+def canonical(name: str) -> str:
+    return name.lower().replace("_", "")
 
 
 def test_marked_blocks_are_left_out_and_others_are_not(tmp_path: Path):
