@@ -150,7 +150,8 @@ def markdown(record: dict[str, Any]) -> str:
     result, machine = record["result"], record["machine"]
     return (
         f"Propagation forward and backward, {DIMENSION} dimensions, Electronic, compared with the sparse products that it "
-        "consists of: `torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact PSL-relu "
+        "consists of: `torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact "
+        "PSL-relu "
         f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians)."
         f"{about_load(record)}\n\n{table(result['rows'])}"
     )
