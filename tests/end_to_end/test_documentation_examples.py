@@ -139,6 +139,42 @@ def canonical(name: str) -> str:
     return name.lower().replace("_", "")
 
 
+OUTSIDE_OF_THE_SITE = [
+    *REPOSITORY.glob("*.md"),
+    *(REPOSITORY / ".github").rglob("*.md"),
+    *(REPOSITORY / "reproductions").rglob("*.md"),
+]
+
+
+@pytest.mark.parametrize("page", OUTSIDE_OF_THE_SITE, ids=name_of)
+def test_links_of_a_page_lead_somewhere(page: Path):
+    """Of the pages that mkdocs does not check."""
+    targets = re.findall(
+        r"\]\(([^)#\s]+)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    )
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_is_short():
+    without_code = re.sub(r"```.*?```", "", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
+    assert len(without_code.split()) < 900
+
+
+def test_the_site_fetches_nothing_from_elsewhere():
+    """Formulas are typeset by files of the repository, and those are small."""
+    configuration = (REPOSITORY / "mkdocs.yml").read_text()
+    assert "font: false" in configuration
+    assert "://" not in configuration
+    assets = REPOSITORY / "docs" / "assets"
+    files = [path for path in assets.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 1_000_000
+    style = (assets / "katex" / "katex.min.css").read_text()
+    fonts = re.findall(r"url\(([^)]+)\)", style)
+    assert fonts
+    assert all((assets / "katex" / font).exists() for font in fonts)
+
+
 def test_marked_blocks_are_left_out_and_others_are_not(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text(
