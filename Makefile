@@ -24,7 +24,7 @@ lint: $(VENV)/.installed-dev  ## format, lint, types, import contracts: what tak
 
 check: lint  ## lint, tests, documentation: what CI runs
 	$(BIN)/pytest -n 2 --dist worksteal
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check-all: check wheel  ## check, the wheel, the slow tests (fuzz and load among them), those in a browser
 	$(BIN)/pytest -m "slow or browser"

@@ -1,4 +1,9 @@
-"""Results as files, and the tables made from them that stand in the documentation between two markers."""
+"""Results as files, and what the documentation shows of them between two markers.
+
+A benchmark may give two texts: `markdown(record)`, all of it, for the block `NAME`, and `headline(record)`, what somebody
+who reads one screen should see, for the block `NAME headline`. Wherever a page has one of these blocks, it is written
+there, so no number on a page is typed by hand.
+"""
 
 import json
 import re
@@ -59,16 +64,27 @@ def with_table(text: str, name: str, table: str) -> str:
     )
 
 
+def texts(name: str, benchmark: ModuleType, kept: dict[str, Any]) -> dict[str, str]:
+    """The texts that a benchmark gives for the documentation, by the name of their block."""
+    found = {}
+    if hasattr(benchmark, "markdown"):
+        found[name] = benchmark.markdown(kept)
+    if hasattr(benchmark, "headline"):
+        found[f"{name} headline"] = benchmark.headline(kept)
+    return found
+
+
 def update_pages(
     name: str, benchmark: ModuleType, kept: dict[str, Any], paths: Iterable[Path] | None = None
 ) -> list[Path]:
-    """Put the benchmark's table into every page that has its markers; gives the pages that changed."""
-    if not hasattr(benchmark, "markdown"):
-        return []
+    """Write the benchmark's texts into every page that has their markers; gives the pages that changed."""
+    blocks = texts(name, benchmark, kept)
     changed = []
     for path in pages() if paths is None else paths:
         before = path.read_text()
-        after = with_table(before, name, benchmark.markdown(kept))
+        after = before
+        for block, text in blocks.items():
+            after = with_table(after, block, text)
         if after != before:
             write_text(path, after)
             changed.append(path)
@@ -82,8 +98,8 @@ def about_load(record: dict[str, Any]) -> str:
     if max(loads, default=0.0) <= BUSY * machine["cores"]:
         return ""
     return (
-        f" The machine was busy with other work (load {max(loads):.1f} on {machine['cores']} cores): seconds are far too long, "
-        "and ratios less certain."
+        f" The machine was busy with other work (load {max(loads):.1f} on {machine['cores']} cores): seconds are much too long, "
+        "and ratios are less certain."
     )
 
 

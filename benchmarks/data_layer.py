@@ -118,8 +118,8 @@ def markdown(record: dict[str, Any]) -> str:
     kept = result["result"]
     return (
         f"{result['log']['rows']:,} rows ({result['log']['file_mb']:,.0f} MB of CSV) become a matrix of {kept['users']:,} users, "
-        f"{kept['items']:,} items and {kept['pairs']:,} pairs, the same with both. pslrec takes "
-        f"{result['times_faster']:.1f} times less time and {result['times_less_processor_time']:.1f} times less processor time "
+        f"{kept['items']:,} items and {kept['pairs']:,} pairs, the same in both cases. pslrec is "
+        f"{result['times_faster']:.1f} times faster and uses {result['times_less_processor_time']:.1f} times less processor time "
         f"({machine['processor']}, {CORES} cores, {record['measured']}).{_about_load(result)}\n\n"
         + _markdown_table(result["rows"])
     )
@@ -133,8 +133,8 @@ def _about_load(result: dict[str, Any]) -> str:
         if measured["load"]
     )
     busy = (
-        f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores), which lengthens all times and "
-        "need not do so alike for both."
+        f" The machine was busy with other work (load up to {load_then:.1f} on {CORES} cores), which lengthens all times, "
+        "not necessarily equally for both."
     )
     missed = [
         f"`{name}` ({result['targets'][name]:g})"

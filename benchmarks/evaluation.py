@@ -115,6 +115,6 @@ def markdown(record: dict[str, Any]) -> str:
     rows = result["rows"]
     cutoffs = ", ".join(map(str, CUTOFFS))
     return (
-        f"All users of Gowalla, vectors of {DIMENSION} dimensions, K = {cutoffs}, all metrics but those over full rankings "
+        f"All users of Gowalla, vectors of {DIMENSION} dimensions, K = {cutoffs}, all metrics except those over full rankings "
         f"({machine['processor']}, {machine['cores']} cores, {record['measured']}).\n\n{table(rows)}"
     )

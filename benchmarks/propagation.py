@@ -149,8 +149,9 @@ def markdown(record: dict[str, Any]) -> str:
     """Sentences and a table for the documentation."""
     result, machine = record["result"], record["machine"]
     return (
-        f"Propagation forward and backward, {DIMENSION} dimensions, Electronic, beside the sparse products that it consists of: "
-        "`torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact PSL-relu "
+        f"Propagation forward and backward, {DIMENSION} dimensions, Electronic, compared with the sparse products that it "
+        "consists of: `torch.sparse.mm` on both cores and scipy, which uses one. The last column is a whole epoch of exact "
+        "PSL-relu "
         f"({machine['processor']}, {machine['cores']} cores, {record['measured']}; medians)."
         f"{about_load(record)}\n\n{table(result['rows'])}"
     )

@@ -227,14 +227,14 @@ def markdown(record: dict[str, Any]) -> str:
     result, machine = record["result"], record["machine"]
     return "\n\n".join(
         [
-            f"Microseconds of the row operation (loss and gradient of one user over {CATALOGUE:,} items, temperature "
-            f"{1 / EXPONENT:g}) by the number of positives, the fastest of some rounds "
+            f"Microseconds per row operation (loss and gradient of one user over {CATALOGUE:,} items, temperature "
+            f"{1 / EXPONENT:g}) by the number of positives, fastest of several rounds "
             f"({machine['processor']}, {machine['cores']} cores, {record['measured']}).{about_load(record)}",
             table(result["rows"]),
-            "Seconds of a whole epoch on made-up interactions, and the line through the origin that fits them:",
+            "Seconds per epoch on synthetic interactions, and the line through the origin that fits them:",
             table(result["fits"]),
-            "Memory of model, optimiser and all steps of an epoch: what `pslrec train` states before it begins, and by how much "
-            "the process grew:",
+            "Memory of the model, the optimiser and all steps of an epoch: what `pslrec train` predicts before it starts, and "
+            "how much the process grew:",
             table(result["memory"]),
         ]
     )

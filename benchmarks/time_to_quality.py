@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._data import is_published, published
-from benchmarks._quality_tables import quality_text, rows_of
+from benchmarks._quality_tables import quality_headline, quality_text, rows_of
 from benchmarks._rivals import why_missing
 from benchmarks._settings import SETTINGS, load_settings, search_settings
 
@@ -127,3 +127,8 @@ def plots(record: dict[str, Any]) -> dict[str, Any]:
 def markdown(record: dict[str, Any]) -> str:
     """Sentences and tables for the documentation."""
     return quality_text(record)
+
+
+def headline(record: dict[str, Any]) -> str:
+    """A table that fits a screen."""
+    return quality_headline(record)

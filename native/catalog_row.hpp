@@ -1,5 +1,5 @@
 // The row operation of exact training: one user's scores over the whole catalogue go in, its loss comes out, and the scores
-// become the gradient. `docs/exact.md` derives it; the twins are the losses' `catalog_values`. Compiled once per variant.
+// become the gradient. `docs/explanation/exact.md` derives it; the twins are the losses' `catalog_values`. Compiled once per variant.
 //
 //     H(x) = sum_j w_j sigma(s_j - x)^k        L = sum over the positives i of log H(s_i)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pslrec.files import append_line, make_directory, write_text
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGE = REPOSITORY / "docs" / "new-users.md"
+PAGE = REPOSITORY / "docs" / "how-to" / "new-users.md"
 
 
 def append(path: Path, row: Mapping[str, object]) -> None:

@@ -16,7 +16,7 @@ from pslrec.config import PRESETS, RunConfig, preset_settings
 from pslrec.data import Dataset, load
 from pslrec.experiment import build_batches, load_training_data, run
 
-PAGE = REPOSITORY / "docs" / "training.md"
+PAGE = REPOSITORY / "docs" / "how-to" / "training.md"
 
 
 def measure(dataset: Dataset, preset: str, **settings: Any) -> dict[str, Any]:

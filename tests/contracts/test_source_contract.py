@@ -10,7 +10,7 @@ from pslrec.data import sources
 from pslrec.data.sources import SOURCES, Source, fetch, find_raw
 from pslrec.errors import DataError, DownloadError
 
-DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "sources.md"
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sources.md"
 FILES = sorted(
     path.stem for path in Path(sources.__file__).parent.glob("[!_]*.py") if path.stem != "base"
 )

@@ -1,6 +1,6 @@
 """The published splits, made again from the union of their parts.
 
-The files are those of the authors' data repository (see docs/sources.md); seed 0 and the rules of `pslrec.data.splits`
+The files are those of the authors' data repository (see docs/reference/sources.md); seed 0 and the rules of `pslrec.data.splits`
 must give the very pairs that every published number was made with.
 """
 

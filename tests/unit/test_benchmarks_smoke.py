@@ -85,22 +85,49 @@ def test_table_is_written_between_its_markers_only(tmp_path: Path):
 
 def test_tables_of_the_documentation_are_those_of_the_kept_results():
     from benchmarks import benchmarks
-    from benchmarks._publish import load_record, pages, with_table
+    from benchmarks._publish import load_record, pages, texts, with_table
 
     modules = benchmarks()
     marked = [
         (page, name)
         for page in pages()
-        for name in re.findall(r"<!-- benchmark: (\w+) -->", page.read_text())
+        for name in re.findall(r"<!-- benchmark: (.+) -->", page.read_text())
     ]
     assert marked
-    for page, name in marked:
+    for page, block in marked:
+        name = block.removesuffix(" headline")
         record = load_record(name)
         assert record is not None, f"{page.name} shows `{name}`, which was never measured"
         text = page.read_text()
-        assert with_table(text, name, modules[name].markdown(record)) == text, (
+        assert with_table(text, block, texts(name, modules[name], record)[block]) == text, (
             "run `python -m benchmarks --tables`"
         )
+
+
+def test_a_page_may_show_the_headline_of_a_benchmark_alone(tmp_path: Path):
+    from types import ModuleType
+
+    from benchmarks._publish import update_pages
+
+    benchmark = ModuleType("mine")
+    benchmark.markdown = lambda record: f"all of {record['result']}"
+    benchmark.headline = lambda record: f"{record['result']} at a glance"
+    page = tmp_path / "page.md"
+    page.write_text("<!-- benchmark: mine headline -->\n<!-- end of benchmark -->\n")
+    assert update_pages("mine", benchmark, {"result": 7}, [page]) == [page]
+    assert page.read_text() == (
+        "<!-- benchmark: mine headline -->\n7 at a glance\n<!-- end of benchmark -->\n"
+    )
+    assert update_pages("mine", benchmark, {"result": 7}, [page]) == []
+
+
+def test_the_readme_shows_tables_of_benchmarks_only():
+    """A number of a result that somebody typed would not follow the next measurement."""
+    text = (REPOSITORY / "README.md").read_text()
+    outside = re.sub(
+        r"<!-- benchmark: .+? -->.*?<!-- end of benchmark -->", "", text, flags=re.DOTALL
+    )
+    assert re.findall(r"\b0\.0\d+\b|\d times", outside) == []
 
 
 def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]):

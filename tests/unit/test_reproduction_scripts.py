@@ -17,7 +17,7 @@ from pslrec.experiment import run
 from pslrec.inference._fold_in import PLANS, StepPlan
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
-PAGES = REPRODUCTIONS.parent / "docs"
+PAGES = REPRODUCTIONS.parent / "docs" / "how-to"
 PAGE = PAGES / "new-users.md"
 SCRIPTS = ("_records", "contrast", "epochs", "fold_in", "refit", "selection", "warm_start")
 

@@ -5,8 +5,8 @@
     mean      L_u = sum over the positives i of u of  sum_j w_j log sigma(s_j - s_i) / sum_j w_j
 
 One matrix product gives all scores of the block, a row operation turns them into the gradient in place, two more products
-carry it to users and items. `docs/exact.md` tells why the row operation does not grow with the number of positives. The
-twins are the losses themselves, by `catalog_values`.
+carry it to users and items. `docs/explanation/exact.md` tells why the row operation does not grow with the number of
+positives. The twins are the losses themselves, by `catalog_values`.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from pslrec.losses import LOSSES
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "losses.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "losses.md"
 
 
 def table_rows() -> dict[str, list[str]]:
