@@ -43,7 +43,7 @@ def test_all_users_go_to_a_file_block_by_block(
     out = tmp_path / f"recs{suffix}"
     done = pslrec("recommend", run_path, "--all", "-k", 4, "--out", out)
     assert done.code == 0, done.err
-    assert "240 recommendations for 60 users are in" in done.err
+    assert "wrote 240 recommendations for 60 users to" in done.err
     expected = Recommender.load(run_path).recommend(k=4)
     found = read(out)
     assert found.columns == ["user", "item", "score", "rank"]
@@ -59,7 +59,7 @@ def test_some_users_are_shown_as_a_table(pslrec: Command, run_path: Path) -> Non
     assert [line.split()[-2] for line in lines] == expected["item"].to_list()
     assert lines[0].split()[0] == "1003"
     many = pslrec("recommend", run_path, "--all", "-k", 1)
-    assert "the first 20 of 60 users; write all of them with --out" in many.err
+    assert "showing the first 20 of 60 users; write all to a file with --out" in many.err
     assert len(many.out.splitlines()) == 21
 
 
@@ -69,14 +69,14 @@ def test_users_come_from_a_file(pslrec: Command, run_path: Path, tmp_path: Path)
     refused = pslrec("recommend", run_path, "--users", tmp_path / "users.txt", "--out", out)
     assert (refused.code, out.exists()) == (2, False)
     assert (
-        "unknown user `77`; recommend to somebody new with --history, or leave out with --skip-unknown"
+        "unknown user `77`; recommend to new users with --history, or skip unknown ids with --skip-unknown"
         in refused.err
     )
     done = pslrec(
         "recommend", run_path, "--users", tmp_path / "users.txt", "--skip-unknown", "--out", out
     )
     assert done.code == 0, done.err
-    assert "1 of 3 ids are not known and left out" in done.err
+    assert "skipped 1 of 3 ids, which are unknown" in done.err
     assert read(out)["user"].unique(maintain_order=True).to_list() == [1002, 1004]
     pl.DataFrame({"user": [1005]}).write_parquet(tmp_path / "users.parquet")
     pslrec("recommend", run_path, "--users", tmp_path / "users.parquet", "--out", out)
@@ -100,15 +100,15 @@ def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say for whom"),
-        (("--all", "--user", "1001"), "say for whom"),
+        ((), "give exactly one of `--user ID`, `--users FILE`, `--all` and `--history ITEM`"),
+        (("--all", "--user", "1001"), "give exactly one of `--user ID`"),
         (
             ("--all", "--out", "recs.xlsx"),
-            "--out must end in .parquet, .csv, .jsonl, got recs.xlsx",
+            "`--out` must end in .parquet, .csv, .jsonl, got recs.xlsx",
         ),
         (("--all", "--out", "no/such/recs.csv"), "cannot be written"),
-        (("--users", "no-such-file"), "can not be read"),
-        (("--history", "gone"), "unknown item `gone`; it was not there in training"),
+        (("--users", "no-such-file"), "cannot be read"),
+        (("--history", "gone"), "unknown item `gone`; it is not in the training data"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(
@@ -140,16 +140,16 @@ def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> N
         "similar"
     ].to_list()
     table = pslrec("similar", run_path, "--user", 1001, "-k", 2)
-    assert "user like 1001" in table.out
+    assert "users similar to 1001" in table.out
     assert len(table.out.splitlines()) == 3
-    assert "give either --item ID or --user ID" in pslrec("similar", run_path).err
+    assert "give either `--item ID` or `--user ID`" in pslrec("similar", run_path).err
 
 
 def test_export_says_what_it_wrote_and_what_an_index_finds(
     pslrec: Command, run_path: Path, tmp_path: Path
 ) -> None:
     done = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
-    assert f"model.npz and export.json are in {tmp_path / 'npz'}" in done.out
+    assert f"wrote model.npz and export.json to {tmp_path / 'npz'}" in done.out
     again = pslrec("export", run_path, "--to", "npz", "--out", tmp_path / "npz")
     assert (again.code, "is not empty" in again.err) == (2, True)
     assert "unknown export `pickle`" in pslrec("export", run_path, "--to", "pickle").err

@@ -507,7 +507,7 @@ def test_what_is_recorded_can_be_run_again_beside_the_record(
     before = {path: path.read_bytes() for path in (record, places.directory / "README.md")}
 
     known = reproduce(*cell)
-    assert "1 done before, not run now; --again runs what has a recorded row" in known.err
+    assert "1 already recorded, not run; --again runs them, too" in known.err
     assert f"results: {record}" in known.err
 
     again = reproduce(*cell, "--again")
@@ -546,13 +546,13 @@ def test_cells_without_data_are_unfinished(reproduce: Command) -> None:
         ),
         (
             ("iid", "--noise", "0.5"),
-            "`--noise` has no effect on `iid`; it belongs to noise and noise-interpretations",
+            "`--noise` has no effect on `iid`, only on noise and noise-interpretations",
         ),
         (
             ("iid", "--last-epoch"),
-            "`--last-epoch` has no effect on `iid`; it belongs to ood and softplus",
+            "`--last-epoch` has no effect on `iid`, only on ood and softplus",
         ),
-        (("noise", "--search"), "`--search` has no effect on `noise`; it belongs to forms"),
+        (("noise", "--search"), "`--search` has no effect on `noise`, only on forms"),
     ],
 )
 def test_wrong_options_are_one_sentence(

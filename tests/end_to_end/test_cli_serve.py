@@ -200,7 +200,7 @@ def test_serve_refuses_tokens_that_can_not_be_used(
     empty.write_text("\n")
     assert_refused(pslrec("serve", finished_run, "--token-file", empty), "is empty")
     assert_refused(
-        pslrec("serve", finished_run, "--token-file", tmp_path / "absent"), "can not be read"
+        pslrec("serve", finished_run, "--token-file", tmp_path / "absent"), "cannot be read"
     )
     monkeypatch.setenv("PSLREC_TOKEN", "two words")
     assert_refused(pslrec("serve", finished_run), "`token`")

@@ -76,7 +76,10 @@ def test_tune_with_a_budget_says_that_nothing_is_chosen_yet(pslrec, log):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--grid", "loss.temperature"), "is not SECTION.KEY=VALUE,VALUE"),
+        (
+            ("--grid", "loss.temperature"),
+            "`--grid` must be SECTION.KEY=VALUE,VALUE, such as loss.temperature=0.1,0.2",
+        ),
         (("--grid", "loss.temperatur=1,2"), "did you mean `loss.temperature`"),
         (("--grid", "loss.temperature=1", "--set", "loss.temperature=2"), "is given twice"),
         (("--grid", "data.split_seed=1,2"), "judged on different data"),

@@ -65,7 +65,7 @@ def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None
     trained = pslrec("train", log, "--loss", "psl-relu", *QUICK, *SMALL, "--seed", 3, "--out", out)
     assert trained.code == 0, trained.err
     assert "ndcg" in trained.out
-    assert f"everything is in {out}" in trained.out
+    assert f"saved to {out}" in trained.out
     files = {"config.toml", "environment.json", "format", "log.jsonl", "metrics.json", "lock"}
     files |= {
         "model.safetensors",
@@ -217,8 +217,14 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
             ["--set", "training.epochs=many"],
             "`training.epochs` should be a number from 1 to 1,000,000, or 'auto', got 'many'",
         ),
-        (["--set", "training.epochs"], "`--set training.epochs` is not SECTION.KEY=VALUE"),
-        (["--set", "=3"], "`--set =3` is not SECTION.KEY=VALUE"),
+        (
+            ["--set", "training.epochs"],
+            "`--set` must be SECTION.KEY=VALUE, such as loss.temperature=0.1, got `training.epochs`",
+        ),
+        (
+            ["--set", "=3"],
+            "`--set` must be SECTION.KEY=VALUE, such as loss.temperature=0.1, got `=3`",
+        ),
         (["--set", "loss=sl"], "`loss` is a section"),
         (
             ["--set", "loss.temperature=hot"],
@@ -231,7 +237,7 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
         (["--set", "backbone.dimension=0"], "`dimension` must be a whole number at least 1, got 0"),
         (["--set", "backbone.initialization=xaver"], "unknown initialization `xaver`"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: no such file"),
-        (["--resume"], "--resume needs --out"),
+        (["--resume"], "`--resume` needs `--out`, the directory of the run to resume"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(
@@ -255,7 +261,10 @@ def test_data_that_are_not_there_are_named(pslrec: Command) -> None:
     ("arguments", "message"),
     [
         (["--k", "0"], "`k` must hold list lengths of at least 1"),
-        (["--k", "five"], "--k takes whole numbers separated by commas, got `five`"),
+        (
+            ["--k", "five"],
+            "`--k` must be whole numbers separated by commas, such as 5,20, got `five`",
+        ),
         (["--metrics", "recal"], "unknown metric `recal`; did you mean `recall`?"),
     ],
 )
@@ -272,7 +281,7 @@ def test_a_directory_without_a_run_is_named(pslrec: Command, tmp_path: Path) -> 
     assert "holds no run" in pslrec("evaluate", tmp_path).err
     outcome = pslrec("train", "--out", tmp_path / "typo", "--resume")
     assert outcome.code == 2
-    assert "typo to go on with; give DATA to begin one" in outcome.err
+    assert "typo to resume; give DATA to start one" in outcome.err
 
 
 def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(
@@ -368,7 +377,7 @@ def test_interrupting_saves_and_says_how_to_resume(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.search(
-        rf"stopped in epoch \d+ .*go on with: pslrec train --out '{out}' --resume --threads 1", err
+        rf"stopped in epoch \d+ .*resume with: pslrec train --out '{out}' --resume --threads 1", err
     )
     assert "Traceback" not in err
     checkpoint = read_tensors(out / "checkpoint.safetensors")[1]
@@ -381,7 +390,7 @@ def test_a_directory_with_brackets_in_its_name_is_printed_whole(
     out = tmp_path / ("a-long-name-" * 8) / "[run]"
     done = pslrec("train", log, *QUICK, *SMALL, "--out", out)
     assert done.code == 0, done.err
-    assert done.out.endswith(f"everything is in {out}\n")
+    assert done.out.endswith(f"saved to {out}\n")
 
 
 def paper_settings(board: Path) -> dict[str, Any]:
@@ -567,7 +576,7 @@ def test_the_bar_shows_loss_validation_pace_and_time_left_in_one_line(
 def test_without_a_terminal_there_is_a_line_per_validation_and_the_estimate_of_a_long_run() -> None:
     lines = shown(STORY, width=80, is_terminal=False).splitlines()
     assert lines == [
-        "training will take about 1.5 h, validation not counted, and beside program and data 26 MB (tables 6, batch 20)",
+        "training will take about 1.5 h, not counting validation; memory on top of program and data: 26 MB (tables 6, batch 20)",
         "epoch 1: loss 5.2500, validation 0.1250 (best), 12.5 s per epoch",
         "epoch 2: loss 4.7500, validation 0.0625, 12.5 s per epoch",
     ]

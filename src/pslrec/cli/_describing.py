@@ -1,4 +1,4 @@
-"""A data set as a person likes to see it: counts, and histograms drawn with characters."""
+"""A data set at a glance: counts, and histograms drawn with characters."""
 
 import json
 
@@ -15,19 +15,17 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def show(data: Interactions | Dataset, console: Console, title: str) -> None:
     """Print counts, history lengths and the popularity tail."""
-    whole = data.whole() if isinstance(data, Dataset) else data
-    description = describe(whole)
-    # Not as markup: a file's name may have brackets in it.
+    description = describe(_whole(data))
+    # As Text: a file name may hold brackets, which rich would take for markup.
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(_counts(description, data))
-    console.print(_histogram("items per user", description.history_lengths, "users"))
-    console.print(_histogram("users per item", description.item_popularity, "items"))
+    console.print(_histogram("items per user", description.history_lengths, "user"))
+    console.print(_histogram("users per item", description.item_popularity, "item"))
 
 
 def as_record(data: Interactions | Dataset) -> str:
     """The counts as one line of JSON."""
-    whole = data.whole() if isinstance(data, Dataset) else data
-    found = describe(whole)
+    found = describe(_whole(data))
     record = {
         "users": found.n_users,
         "items": found.n_items,
@@ -38,37 +36,45 @@ def as_record(data: Interactions | Dataset) -> str:
         "gini": found.gini,
     }
     if isinstance(data, Dataset):
-        record |= {name: len(part) for name, part in data.parts().items()}
+        for name, part in data.parts().items():
+            record[name] = len(part)
     return json.dumps(record)
+
+
+def _whole(data: Interactions | Dataset) -> Interactions:
+    if isinstance(data, Dataset):
+        return data.whole()
+    return data
 
 
 def _counts(found: Description, data: Interactions | Dataset) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
-    rows = {
-        "users": f"{found.n_users:,}",
-        "items": f"{found.n_items:,}",
-        "interactions": f"{found.n_interactions:,}",
-    }
+    table.add_row("users", f"{found.n_users:,}")
+    table.add_row("items", f"{found.n_items:,}")
+    table.add_row("interactions", f"{found.n_interactions:,}")
     if isinstance(data, Dataset):
-        rows |= {f"  {name}": f"{len(part):,}" for name, part in data.parts().items()}
-    lengths, popularity = found.history_lengths, found.item_popularity
-    rows |= {
-        "density": f"{found.density:.3%}",
-        "items per user, median (least to most)": f"{np.median(lengths):g} ({lengths[0]} to {lengths[-1]:,})",
-        "users per item, median (least to most)": f"{np.median(popularity):g} ({popularity[-1]} to {popularity[0]:,})",
-        "interactions with the most popular 10 % of items": f"{found.head_share:.1%}",
-        "Gini coefficient of item popularity": f"{found.gini:.3f}",
-        "least popular items that share 20 % of interactions": f"{found.tail_items:,}",
-    }
-    for name, value in rows.items():
-        table.add_row(name, value)
+        for name, part in data.parts().items():
+            table.add_row(f"  {name}", f"{len(part):,}")
+    table.add_row("density", f"{found.density:.3%}")
+    table.add_row("items per user, median (min to max)", _spread(found.history_lengths))
+    table.add_row("users per item, median (min to max)", _spread(found.item_popularity))
+    table.add_row("interactions with the top 10 % of items", f"{found.head_share:.1%}")
+    table.add_row("Gini coefficient of item popularity", f"{found.gini:.3f}")
+    table.add_row("least popular items that make up 20 % of interactions", f"{found.tail_items:,}")
     return table
 
 
+def _spread(values: np.ndarray) -> str:
+    return f"{np.median(values):g} ({values.min()} to {values.max():,})"
+
+
 def _histogram(title: str, values: np.ndarray, unit: str) -> Table:
-    edges = _doubling_edges(int(values.max()))
+    # Bins that double in width: both histories and popularity span several orders of magnitude.
+    edges = [1]
+    while edges[-1] * 2 <= values.max():
+        edges.append(edges[-1] * 2)
     counts = np.histogram(values, bins=[*edges, np.inf])[0]
     table = Table(
         box=None,
@@ -82,26 +88,23 @@ def _histogram(title: str, values: np.ndarray, unit: str) -> Table:
     table.add_column(width=BAR_WIDTH, no_wrap=True)
     table.add_column(justify="right")
     first, last = np.flatnonzero(counts)[[0, -1]]
-    for low, above, count in list(
-        zip(edges, [*edges[1:], int(values.max()) + 1], counts, strict=True)
-    )[first : last + 1]:
-        label = f"{low}" if above == low + 1 else f"{low}-{above - 1}"
-        table.add_row(
-            label,
-            _bar(count / counts.max()),
-            f"{count:,} {unit if count != 1 else unit.removesuffix('s')}",
-        )
+    for place in range(first, last + 1):
+        lowest = edges[place]
+        # The last bin ends at the largest value rather than at the next power of two.
+        highest = int(values.max())
+        if place + 1 < len(edges):
+            highest = edges[place + 1] - 1
+        label = f"{lowest}"
+        if highest > lowest:
+            label = f"{lowest}-{highest}"
+        count = counts[place]
+        plural = "" if count == 1 else "s"
+        table.add_row(label, _bar(count / counts.max()), f"{count:,} {unit}{plural}")
     return table
 
 
-def _doubling_edges(highest: int) -> list[int]:
-    edges = [1]
-    while edges[-1] * 2 <= highest:
-        edges.append(edges[-1] * 2)
-    return edges
-
-
 def _bar(share: float) -> str:
-    # What is there shows, however little it is.
+    # A bin that is not empty gets at least an eighth of a character.
     eighths = max(round(share * BAR_WIDTH * 8), int(share > 0))
-    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + EIGHTHS[rest].strip()

@@ -1,4 +1,4 @@
-"""How a command ends that does not end well."""
+"""Exit codes, and what is said about work that was stopped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +7,17 @@ import typer
 
 UNFINISHED = 1
 USER_ERROR = 2
+# 128 + SIGINT: what a shell reports for a program that Ctrl-C has ended.
 INTERRUPTED = 130
 
 
 @contextmanager
 def saved_when_stopped() -> Iterator[None]:
-    """Around work that is kept cell by cell: when it is stopped, say so in a sentence."""
+    """Wrap work that is saved cell by cell; if it is stopped, say how to resume it."""
     from pslrec.training import TrainingInterrupted
 
     try:
         yield
     except TrainingInterrupted:
-        typer.echo("stopped; all of it is saved, and the same command goes on", err=True)
+        typer.echo("stopped; everything is saved, repeat the command to resume", err=True)
         raise typer.Exit(INTERRUPTED) from None

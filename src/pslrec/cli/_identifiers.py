@@ -1,4 +1,4 @@
-"""External ids as they are typed, where a number arrives as text."""
+"""External ids as people type them; a number arrives as text."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,32 +8,47 @@ if TYPE_CHECKING:
 
 
 def typed(text: str, vocabulary: "Vocabulary") -> Any:
-    """The id that a text stands for: a whole number where the ids are whole numbers."""
-    is_number = vocabulary.series.dtype.is_integer()
-    return int(text) if is_number and text.strip().lstrip("-").isdecimal() else text
+    """The id that a text stands for: an integer if the ids of the data are integers."""
+    has_integer_ids = vocabulary.series.dtype.is_integer()
+    if has_integer_ids and text.strip().lstrip("-").isdecimal():
+        return int(text)
+    # A text that is not a number stays one, so that the error about an unknown id can quote it.
+    return text
 
 
 def ids_in(path: Path, vocabulary: "Vocabulary") -> list[Any]:
-    """Ids of a text file, one in a line, or of the column of a CSV or Parquet file that is named after them."""
+    """Read ids from a file.
+
+    Args:
+        path: a text file with one id per line, or a CSV or Parquet file with a column named
+            after the kind of id (`user` or `item`).
+        vocabulary: the ids of the model; says which kind is wanted and whether ids are numbers.
+    """
     import polars as pl
 
     from pslrec.errors import DataError
 
     try:
         if path.suffix in (".parquet", ".csv"):
-            frame = (
-                pl.read_parquet(path)
-                if path.suffix == ".parquet"
-                else pl.read_csv(path, infer_schema=False)
-            )
-            if vocabulary.kind not in frame.columns:
-                raise DataError(
-                    f"{path} has no column `{vocabulary.kind}`; its columns are {', '.join(frame.columns)}"
-                )
-            return [typed(str(each), vocabulary) for each in frame[vocabulary.kind].to_list()]
-        lines = path.read_text(encoding="utf-8").splitlines()
+            texts = _column(path, vocabulary.kind)
+        else:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            texts = [line.strip() for line in lines if line.strip()]
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
-        raise DataError(
-            f"{path} can not be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    return [typed(line.strip(), vocabulary) for line in lines if line.strip()]
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path} cannot be read: {reason}") from error
+    return [typed(text, vocabulary) for text in texts]
+
+
+def _column(path: Path, name: str) -> list[str]:
+    import polars as pl
+
+    from pslrec.errors import DataError
+
+    # Everything in a CSV file as text: polars would read the id 007 as the number 7.
+    is_parquet = path.suffix == ".parquet"
+    frame = pl.read_parquet(path) if is_parquet else pl.read_csv(path, infer_schema=False)
+    if name not in frame.columns:
+        found = ", ".join(frame.columns)
+        raise DataError(f"{path} has no column `{name}`; its columns are {found}")
+    return [str(each) for each in frame[name].to_list()]

@@ -1,47 +1,55 @@
 """`pslrec losses` and `pslrec backbones`: what there is to choose from."""
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+if TYPE_CHECKING:
+    from pslrec.registry import Registry
+
 
 def losses_command() -> None:
-    """List the losses, each with its parameters."""
+    """List the losses with their settings."""
     from pslrec.losses import LOSSES
 
-    _show({name: LOSSES[name] for name in LOSSES}, "loss", leave_out=())
+    _show(LOSSES, "loss", leave_out=())
 
 
 def backbones_command() -> None:
-    """List the backbones, each with its parameters."""
+    """List the backbones with their settings."""
     from pslrec.backbones import BACKBONES
 
-    _show({name: BACKBONES[name] for name in BACKBONES}, "backbone", leave_out=("train", "seed"))
+    # These two are filled in by the run; nobody sets them.
+    _show(BACKBONES, "backbone", leave_out=("train", "seed"))
 
 
-def _show(parts: dict[str, Any], section: str, leave_out: tuple[str, ...]) -> None:
+def _show(parts: "Registry[Any]", section: str, leave_out: tuple[str, ...]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column(section, no_wrap=True, style="bold")
-    table.add_column("what it is")
+    table.add_column("description")
     table.add_column(f"settings ({section}.NAME = default)")
-    for name, part in parts.items():
-        parameters = [
-            p for p in inspect.signature(part).parameters.values() if p.name not in leave_out
-        ]
-        # The first sentence may run over several lines, and may hold brackets that are no markup.
-        summary = " ".join((inspect.getdoc(part) or "").partition("\n\n")[0].split())
-        table.add_row(
-            name,
-            Text(summary),
-            Text(", ".join(f"{p.name} = {_shown(p.default)}" for p in parameters)),
-        )
+    for name in parts:
+        part = parts[name]
+        defaults = {
+            parameter.name: _shown(parameter.default)
+            for parameter in inspect.signature(part).parameters.values()
+            if parameter.name not in leave_out
+        }
+        settings = ", ".join(f"{setting} = {default}" for setting, default in defaults.items())
+        # The first sentence may run over several lines of source code.
+        summary = (inspect.getdoc(part) or "").partition("\n\n")[0]
+        # As Text: formulas hold brackets, which rich would take for markup.
+        table.add_row(name, Text(" ".join(summary.split())), Text(settings))
     Console().print(table)
 
 
 def _shown(default: object) -> str:
     if default is None:
         return "(not set)"
-    return str(default).lower() if isinstance(default, bool) else str(default)
+    if isinstance(default, bool):
+        # As it is written in TOML and after --set.
+        return str(default).lower()
+    return str(default)

@@ -1,4 +1,4 @@
-"""The `pslrec` program: its verbs, and what happens when one of them fails."""
+"""The `pslrec` program: its commands, and what happens when one of them fails."""
 
 import io
 import logging
@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
 from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
+from pslrec.cli._help import Command, Group
 from pslrec.cli._listing import backbones_command, losses_command
 from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
@@ -28,9 +28,10 @@ from pslrec.cli.tune import tune_command
 from pslrec.errors import PslrecError
 
 
-class _StoppableGroup(TyperGroup):
+class _StoppableGroup(Group):
     def invoke(self, ctx: Any) -> Any:
-        # Caught here, before typer makes of it what its version thinks best.
+        # Caught here because typer's own ending after Ctrl-C (message and exit code) differs from
+        # release to release.
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -41,26 +42,27 @@ class _StoppableGroup(TyperGroup):
 app = typer.Typer(
     name="pslrec",
     cls=_StoppableGroup,
-    help="Train, judge and serve top-K recommenders; the ranking loss is an option.",
+    help="Train, evaluate and serve top-K recommenders with the ranking loss of your choice.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
 app.add_typer(reproduce_app)
-app.command("train")(train_command)
-app.command("evaluate")(evaluate_command)
-app.command("report")(report_command)
-app.command("tune")(tune_command)
-app.command("stress")(stress_command)
-app.command("recommend")(recommend_command)
-app.command("similar")(similar_command)
-app.command("export")(export_command)
-app.command("serve")(serve_command)
-app.command("losses")(losses_command)
-app.command("backbones")(backbones_command)
-app.command("demo")(demo_command)
-app.command("doctor")(doctor_command)
+# A command that cannot do anything useful without arguments answers with its help page.
+app.command("train", cls=Command, no_args_is_help=True)(train_command)
+app.command("evaluate", cls=Command, no_args_is_help=True)(evaluate_command)
+app.command("report", cls=Command, no_args_is_help=True)(report_command)
+app.command("tune", cls=Command, no_args_is_help=True)(tune_command)
+app.command("stress", cls=Command, no_args_is_help=True)(stress_command)
+app.command("recommend", cls=Command, no_args_is_help=True)(recommend_command)
+app.command("similar", cls=Command, no_args_is_help=True)(similar_command)
+app.command("export", cls=Command, no_args_is_help=True)(export_command)
+app.command("serve", cls=Command, no_args_is_help=True)(serve_command)
+app.command("losses", cls=Command)(losses_command)
+app.command("backbones", cls=Command)(backbones_command)
+app.command("demo", cls=Command)(demo_command)
+app.command("doctor", cls=Command)(doctor_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,7 +72,10 @@ def _show_version(wanted: bool) -> None:
 
 
 class _Once(logging.Filter):
-    """A note is told once, however many runs of a command find the same about their data; warnings always."""
+    """Lets each note through once, and warnings always.
+
+    A command such as `tune` makes many runs, and each of them would say the same about its data.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,26 +91,35 @@ class _Once(logging.Filter):
 @app.callback()
 def _options(
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Leave out notes about what was found and done.")
+        bool, typer.Option("--quiet", "-q", help="Print results and warnings only, no notes.")
     ] = False,
     _version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_show_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
-    # Plain lines: a path must not be broken in two to fit the width of a terminal.
+    # Plain lines rather than rich's handler, which would break a long path in two.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     handler.addFilter(_Once())
     package = logging.getLogger("pslrec")
+    # Replaced rather than added to: tests run the program several times in one process.
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
 def main() -> None:
-    """Run the program; an expected error is one sentence on standard error and exit code 2, never a traceback."""
+    """Run the program.
+
+    An expected error becomes one sentence on standard error and exit code 2, never a traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can not show a character gets a stand-in for it, not an error.
+        # A terminal that cannot show a character gets a stand-in for it, not an error.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -115,11 +129,12 @@ def main() -> None:
         sys.stderr.write(f"{_printable(str(error))}\n")
         sys.exit(USER_ERROR)
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does; that is no error of ours.
+        # The reader of our output went away, as `| head` does; that is no error of ours. Closing
+        # the stream keeps the interpreter from complaining about it at exit.
         sys.stderr.close()
         sys.exit(1)
 
 
 def _printable(text: str) -> str:
-    # An id or a name of a file may hold ends of lines, or what a terminal takes as a command.
+    # An id or a file name may hold line breaks, or bytes that a terminal takes as a command.
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -5,17 +5,34 @@ from typing import Annotated
 
 import typer
 
-DATA_HELP = "A file, directory, zip, or name; see `pslrec data describe`."
+DATA_HELP = (
+    "A file, a directory or zip with train and test parts, or the name of a data set: debian, "
+    "synthetic, or one that `pslrec data fetch` lists."
+)
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-DataIfAny = Annotated[str | None, typer.Argument(metavar="DATA", help=DATA_HELP)]
+DataIfAny = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        help=f"{DATA_HELP} Default: that of --config, otherwise debian.",
+        show_default=False,
+    ),
+]
 FinishedRun = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")]
 Backbone = Annotated[
-    str | None, typer.Option(help="mf, lightgcn, xsimgcl; see `pslrec backbones`.")
+    str | None,
+    typer.Option(metavar="NAME", help="mf, lightgcn, xsimgcl, ...; see `pslrec backbones`."),
 ]
-Loss = Annotated[str | None, typer.Option(help="psl-relu, sl, bpr, ...; see `pslrec losses`.")]
+Loss = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="psl-relu, sl, bpr, ...; see `pslrec losses`."),
+]
 Preset = Annotated[
     str | None,
-    typer.Option(help="Settings that belong together: fast, best; what is given beside it wins."),
+    typer.Option(
+        metavar="NAME",
+        help="Settings that belong together: fast or best. Explicit options override it.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -23,29 +40,43 @@ Settings = Annotated[
         "--set",
         "-s",
         metavar="SECTION.KEY=VALUE",
-        help="Any setting, such as loss.temperature=0.1; repeatable.",
+        help="Any setting, such as loss.temperature=0.1. Repeatable.",
     ),
 ]
 Protocol = Annotated[
-    str | None, typer.Option(help="strict, or paper to compare with published numbers.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Evaluation protocol: strict, or paper to compare with published numbers.",
+    ),
 ]
-Seed = Annotated[int | None, typer.Option(help="Of everything random in training.")]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed for everything random in training.")
+]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(help="A TOML file with settings, such as RUN/config.toml or best.toml."),
+    typer.Option(
+        metavar="FILE",
+        help="TOML file with settings, such as RUN/config.toml. Explicit options override it.",
+    ),
 ]
 Budget = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="Stop after about that time, such as 90min or 2h; all of it is kept."
+        metavar="TIME",
+        help="Stop after about this time, such as 90min or 2h. Repeat the command to resume.",
     ),
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads to use.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Number of processor threads. Default: torch decides."),
+]
 
 
 def use_threads(n_threads: int | None) -> None:
-    """Compute with this many threads; as many as torch finds best if not given."""
+    """Compute with this many threads; `None` leaves the number to torch."""
     if n_threads is not None:
+        # Imported here so that help pages do not wait for torch.
         import torch
 
         torch.set_num_threads(n_threads)

@@ -1,4 +1,4 @@
-"""Values out of what is typed: lists, numbers, times."""
+"""Lists, numbers and times as they are typed."""
 
 import re
 
@@ -15,7 +15,12 @@ def listed(text: str) -> list[str]:
 
 
 def numbers(text: str, option: str) -> list[float]:
-    """The numbers between commas, none if the text is empty."""
+    """The numbers between commas; none if the text is empty.
+
+    Args:
+        text: what was typed.
+        option: its name without dashes, for the error message.
+    """
     from pslrec.errors import ConfigError
 
     try:
@@ -25,7 +30,7 @@ def numbers(text: str, option: str) -> list[float]:
 
 
 def whole_numbers(text: str, option: str) -> list[int]:
-    """The whole numbers between commas."""
+    """The integers between commas; arguments as those of `numbers`."""
     from pslrec.errors import ConfigError
 
     try:
@@ -37,7 +42,7 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Seconds of a time such as 90s, 15min, 2h or 1.5d; `None` if there is no text.
+    """Seconds in a time such as 90s, 15min, 2h or 1.5d; `None` if there is no text.
 
     >>> seconds_of("2h"), seconds_of("90min"), seconds_of("1h30m")
     (7200.0, 5400.0, 5400.0)
@@ -47,6 +52,8 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)\s*(min|[smhd])", text)
-    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text.replace(" ", ""):
+    understood = "".join(number + unit for number, unit in parts)
+    # Compared with the whole text, as the pattern would find the 2h in `about 2h` as well.
+    if not parts or understood != text.replace(" ", ""):
         raise ConfigError(f"`--budget` must be a time such as 90min or 2h, got `{text}`")
     return sum(float(number) * UNITS[unit] for number, unit in parts)

@@ -17,28 +17,35 @@ from pslrec.training import (
     described_memory,
 )
 
+# A batch may take less than a millisecond; redrawing after each would cost more than training.
 REFRESH_SECONDS = 0.2
+# Nobody needs an estimate for a run that is over before it is read.
 LONG_RUN_SECONDS = 60
 WIDE_COLUMNS = 110
 
 
 class EpochBar:
-    """A bar with a description before it and numbers behind it, on a terminal only; entered while something trains.
+    """A progress bar between a description and numbers, drawn on terminals only.
+
+    Enter it as a context while something trains.
 
     Args:
         console: where to draw.
-        width: of the bar, in characters.
+        width: length of the bar in characters.
     """
 
     def __init__(self, console: Console, *, width: int) -> None:
-        self._console, self._is_drawn = console, can_redraw(console)
-        before, behind = (
-            TextColumn(f"{{task.{name}}}", markup=False)
-            for name in ("description", "fields[numbers]")
-        )
+        self._console = console
+        self._is_drawn = can_redraw(console)
+        # Without markup: descriptions hold names of files and settings.
         self._bar = Progress(
-            before, BarColumn(width), behind, console=console, disable=not self._is_drawn
+            TextColumn("{task.description}", markup=False),
+            BarColumn(width),
+            TextColumn("{task.fields[numbers]}", markup=False),
+            console=console,
+            disable=not self._is_drawn,
         )
+        # Invisible until training starts, as reading the data may take a while.
         self._task = self._bar.add_task("", numbers="", visible=False)
 
     def __enter__(self) -> Self:
@@ -61,15 +68,20 @@ class EpochBar:
 
 
 class TrainingProgress(EpochBar):
-    """A progress bar over epochs; where there is no terminal, a line per validation instead."""
+    """A progress bar over epochs; without a terminal, one line per validation instead."""
 
     def __init__(self, console: Console) -> None:
         self._is_wide = console.width >= WIDE_COLUMNS
         super().__init__(console, width=30 if self._is_wide else 8)
-        self._n_epochs = self._n_batches = 1
-        self._first_done = self._started = self._next_refresh = 0.0
+        self._n_epochs = 1
+        self._n_batches = 1
+        self._first_done = 0.0
+        self._started = 0.0
+        self._next_refresh = 0.0
         self._seconds: float | None = None
-        self._validation, self._best, self._best_epoch = 0.0, 0.0, 0
+        self._validation = 0.0
+        self._best = 0.0
+        self._best_epoch = 0
 
     def listen(self, event: Event) -> None:
         """Show an event."""
@@ -85,45 +97,47 @@ class TrainingProgress(EpochBar):
             self._show_epoch(event)
 
     def _start(self, event: TrainingStarted) -> None:
-        self._n_epochs, self._n_batches = event.n_epochs, event.n_batches
-        self._first_done, self._started = (
-            event.epoch + event.batch / event.n_batches,
-            time.monotonic(),
-        )
+        self._n_epochs = event.n_epochs
+        self._n_batches = event.n_batches
+        # A resumed run starts in the middle; its pace is measured from there.
+        self._first_done = event.epoch + event.batch / event.n_batches
+        self._started = time.monotonic()
         self._draw(total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
 
     def _show_estimate(self, event: EstimateMade) -> None:
         if event.seconds > LONG_RUN_SECONDS:
             self._tell(
-                f"training will take about {in_words(event.seconds)}, validation not counted, "
-                f"and beside program and data {described_memory(event.memory)}"
+                f"training will take about {in_words(event.seconds)}, not counting validation; "
+                f"memory on top of program and data: {described_memory(event.memory)}"
             )
 
     def _show(self, done: float, loss: float) -> None:
+        # In the last batch of the last epoch `done` is the number of epochs.
         epoch = min(int(done) + 1, self._n_epochs)
+        numbers = [f"loss {loss:.4f}", *self._validation_text(), *self._pace_text(done)]
         self._draw(
             completed=done,
             description=f"epoch {epoch}/{self._n_epochs}",
-            numbers=", ".join(
-                [f"loss {loss:.4f}", *self._validation_text(), *self._pace_text(done)]
-            ),
+            numbers=", ".join(numbers),
         )
 
     def _validation_text(self) -> list[str]:
         if not self._best_epoch:
             return []
         if self._is_wide:
-            return [
-                f"validation {self._validation:.4f} (best {self._best:.4f} in epoch {self._best_epoch})"
-            ]
+            best = f"best {self._best:.4f} in epoch {self._best_epoch}"
+            return [f"validation {self._validation:.4f} ({best})"]
         return [f"best {self._best:.4f} ({self._best_epoch})"]
 
     def _pace_text(self, done: float) -> list[str]:
-        parts = [] if self._seconds is None else [f"{self._seconds:.1f} s/epoch"]
-        # From the whole time so far, so that validation and checkpoints are in it.
+        parts = []
+        if self._seconds is not None:
+            parts.append(f"{self._seconds:.1f} s/epoch")
         since = done - self._first_done
         if since > 0 and done < self._n_epochs:
-            left = (time.monotonic() - self._started) / since * (self._n_epochs - done)
+            # From the whole time so far, so that validation and checkpoints are counted.
+            seconds_per_epoch = (time.monotonic() - self._started) / since
+            left = seconds_per_epoch * (self._n_epochs - done)
             parts.append(f"{clock(left)} left")
         return parts
 
@@ -132,24 +146,28 @@ class TrainingProgress(EpochBar):
         if event.validation is not None:
             self._validation = event.validation
             if event.is_best:
-                self._best, self._best_epoch = event.validation, event.epoch
+                self._best = event.validation
+                self._best_epoch = event.epoch
         self._show(event.epoch, event.loss)
         if not self._is_drawn and event.validation is not None:
+            best = " (best)" if event.is_best else ""
             self._tell(
-                f"epoch {event.epoch}: loss {event.loss:.4f}, validation {event.validation:.4f}"
-                f"{' (best)' if event.is_best else ''}, {event.seconds:.1f} s per epoch"
+                f"epoch {event.epoch}: loss {event.loss:.4f}, "
+                f"validation {event.validation:.4f}{best}, {event.seconds:.1f} s per epoch"
             )
 
 
 def clock(seconds: float) -> str:
-    """Time as hours, minutes and seconds, the first left out where there are none.
+    """Time as hours, minutes and seconds; hours are left out where there are none.
 
     >>> clock(75), clock(3675)
     ('1:15', '1:01:15')
     """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
 
 
 def in_words(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees while cells run: a live table, or a line per finished cell where there is no terminal."""
+"""What a person sees while cells run: a live table, or, without a terminal, a line per cell."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
-# A log is read by people who wonder whether anything goes on.
+# People who read a log wonder whether anything still happens.
 SECONDS_BETWEEN_LINES = 60.0
 FINISHED: tuple[State, ...] = ("done", "failed")
 NAMES: dict[State, str] = {
@@ -41,17 +41,15 @@ class CellsProgress:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._live = (
-            Live(console=console, auto_refresh=False, transient=True)
-            if can_redraw(console)
-            else None
-        )
+        self._live: Live | None = None
+        if can_redraw(console):
+            self._live = Live(console=console, auto_refresh=False, transient=True)
         self.tasks: Sequence[Task] = ()
         self._told: set[int] = set()
         self._told_at = time.monotonic()
 
     def __enter__(self) -> "CellsProgress":
-        # What a single run says about itself would be said for every cell, in the middle of the table.
+        # Every cell is a run, and its notes would appear in the middle of the table.
         _RUNS.setLevel(logging.WARNING)
         if self._live is not None:
             self._live.start()
@@ -68,15 +66,16 @@ class CellsProgress:
             self._live.stop()
 
     def show(self, tasks: Sequence[Task]) -> None:
-        """Show how far everything is."""
-        n_known, self.tasks = len(self.tasks), tasks
+        """Show the state of all tasks."""
+        n_known = len(self.tasks)
+        self.tasks = tasks
         if self._live is not None:
             self._live.update(_table(tasks), refresh=True)
             return
         finished = [task for task in tasks if task.state in FINISHED and id(task) not in self._told]
         self._told.update(map(id, finished))
         if len(tasks) > n_known:
-            # What an earlier command has finished is counted, not told again.
+            # Cells that an earlier command finished are counted, not listed again.
             tell(self.console, _summary(tasks))
             return
         n_possible = sum(task.state != "absent" for task in tasks)
@@ -101,15 +100,15 @@ def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproducti
     absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
     failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
     n_recorded = sum(task.is_recorded for task in tasks)
-    hint = "" if reproduction.is_apart else "; --again runs what has a recorded row"
-    recorded = [f"{n_recorded} done before, not run now{hint}"] if n_recorded else []
+    hint = "" if reproduction.is_apart else "; --again runs them, too"
+    recorded = [f"{n_recorded} already recorded, not run{hint}"] if n_recorded else []
     for text in (_summary(tasks), *recorded, *absent, *reproduction.notes, *failed):
         tell(console, text)
     return UNFINISHED if failed or absent else 0
 
 
 def plan_table(tasks: Sequence[Task]) -> Table:
-    """Every cell, what is known of it, and about how long it takes if it is left."""
+    """Every cell with its state, and its result or about how long it would take."""
     table = _cells_table()
     for task in tasks:
         known = {"waiting": f"about {clock(task.seconds)}", "absent": ""}.get(
@@ -141,13 +140,13 @@ def _table(tasks: Sequence[Task]) -> Table:
     waiting = [task for task in tasks if task.state == "waiting"][:SHOWN_NEXT]
     table = _cells_table(_summary(tasks))
     for task in [*done, *running, *waiting]:
-        share = (
-            f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left"
-            if task.state == "running"
-            else ""
-        )
-        note = f"about {clock(task.seconds)}" if task.state == "waiting" else task.message
-        table.add_row(escape(task.cell.label()), f"{task.state}{share}", escape(note))
+        state: str = task.state
+        note = task.message
+        if task.state == "running":
+            state += f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left"
+        elif task.state == "waiting":
+            note = f"about {clock(task.seconds)}"
+        table.add_row(escape(task.cell.label()), state, escape(note))
     return table
 
 

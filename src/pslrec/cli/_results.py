@@ -8,12 +8,14 @@ from rich.table import Table
 
 from pslrec.evaluation import Evaluated
 
+# The metrics that papers report come first; all others follow in alphabetical order.
 FIRST = ("recall", "ndcg", "precision", "hit_rate", "mrr", "map")
 
 
 def show_metrics(metrics: Mapping[str, Any], console: Console) -> None:
     """Print what was evaluated and how, then the table."""
     console.print(metrics_note(metrics), highlight=False, soft_wrap=True)
+    # Runs of earlier versions did not record the counts.
     counts = metrics.get("evaluated", {}).get("test")
     if counts is not None and counts["of_pairs"]:
         console.print(Evaluated(**counts).sentence("test"), highlight=False, soft_wrap=True)
@@ -26,22 +28,34 @@ def metrics_note(metrics: Mapping[str, Any]) -> str:
     if metrics.get("selected_on_test"):
         note += ", [bold]which was chosen on the test part[/]"
     chosen = metrics.get("validation", {}).get("ndcg@20")
-    return note if chosen is None else f"{note} (NDCG@20 {chosen:.4f} on validation)"
+    if chosen is None:
+        return note
+    return f"{note} (NDCG@20 {chosen:.4f} on validation)"
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> Table:
     """One row per metric of the test part, one column per list length."""
-    values = {tuple(name.partition("@")[::2]): value for name, value in metrics["test"].items()}
-    lengths = sorted({k for _, k in values if k}, key=int)
-    names = sorted(
-        {name for name, _ in values},
-        key=lambda name: (name not in FIRST, (*FIRST, name).index(name), name),
-    )
+    values = {}
+    for label, value in metrics["test"].items():
+        name, _, k = label.partition("@")
+        values[name, k] = value
+    # Some metrics have no list length; a table of those alone has one column without a heading.
+    lengths = sorted({k for _, k in values if k}, key=int) or [""]
+    names = sorted({name for name, _ in values}, key=_place)
     table = Table(box=None, pad_edge=False)
     table.add_column("metric")
-    for k in lengths or [""]:
+    for k in lengths:
         table.add_column(f"@{k}" if k else "", justify="right")
     for name in names:
-        shown = [values.get((name, k), values.get((name, ""))) for k in lengths or [""]]
-        table.add_row(name, *("" if value is None else f"{value:.4f}" for value in shown))
+        cells = []
+        for k in lengths:
+            value = values.get((name, k), values.get((name, "")))
+            cells.append("" if value is None else f"{value:.4f}")
+        table.add_row(name, *cells)
     return table
+
+
+def _place(name: str) -> tuple[int, str]:
+    if name in FIRST:
+        return FIRST.index(name), name
+    return len(FIRST), name

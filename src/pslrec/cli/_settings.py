@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
-    """Settings as `name=value`; values are TOML where they can be, else text.
+    """Parse settings such as `name=value`; a value is TOML where it can be, otherwise text.
 
     >>> parse_settings(["training.epochs=3", "loss.name=sl"])
     {'training.epochs': 3, 'loss.name': 'sl'}
@@ -21,10 +21,14 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
     for setting in settings or ():
         name, separator, text = setting.partition("=")
         if not separator or not name.strip():
-            raise ConfigError(f"`--set {setting}` is not SECTION.KEY=VALUE")
+            raise ConfigError(
+                f"`--set` must be SECTION.KEY=VALUE, such as loss.temperature=0.1, got `{setting}`"
+            )
         try:
             parsed[name.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):  # also of numbers with thousands of digits
+        except (ValueError, RecursionError):
+            # Text needs no quotes. Python refuses numbers with thousands of digits with a
+            # ValueError, too; the check of the setting says what is wrong with them.
             parsed[name.strip()] = text
     return parsed
 
@@ -32,13 +36,15 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
 def configured(
     options: Mapping[str, Any], settings: dict[str, Any], *, preset: str | None, file: Path | None
 ) -> "RunConfig":
-    """The settings of a run: those of `--set` over options of their own, over a preset, over a file.
+    """Put the settings of a run together.
+
+    `--set` overrides options such as `--loss`, these override a preset, and that overrides a file.
 
     Args:
-        options: by the name of the setting; `None` where an option was not given.
-        settings: of `--set`.
-        preset: a name, if there is one.
-        file: with settings, if there is one.
+        options: values by the name of their setting; `None` where an option was not given.
+        settings: what `--set` gave.
+        preset: name of a bundle of settings.
+        file: a TOML file with settings.
     """
     from pslrec.config import RunConfig, preset_settings
 
@@ -47,24 +53,28 @@ def configured(
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
     if preset is not None:
         chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
-    base = None if file is None else RunConfig.from_toml(file)
-    if base is not None:
-        # Another loss or backbone does not take over the options of the one in the file.
-        for section in ("loss", "backbone"):
-            name = chosen.get(f"{section}.name")
-            if name is not None and name != getattr(base, section).name:
-                base = RunConfig.checked(
-                    {**base.model_dump(exclude_none=True), section: {"name": name}}
-                )
+    if file is None:
+        return RunConfig.from_settings(chosen, None)
+    base = RunConfig.from_toml(file)
+    for section in ("loss", "backbone"):
+        name = chosen.get(f"{section}.name")
+        if name is not None and name != getattr(base, section).name:
+            # Another loss does not inherit the options of the one in the file: it may not know
+            # them, and their values were chosen for the other.
+            fresh = {**base.model_dump(exclude_none=True), section: {"name": name}}
+            base = RunConfig.checked(fresh)
     return RunConfig.from_settings(chosen, base)
 
 
 def _from_anywhere(source: str) -> str:
-    """A path that a run can be judged by from other directories as well; names stay names."""
+    """An absolute path, so that the run can be evaluated from any directory; names stay names."""
     from pslrec.data import is_name
 
     path = Path(source)
-    return source if is_name(source) or not path.exists() else str(path.resolve())
+    # A path that does not exist stays as it was typed, so that the error quotes it.
+    if is_name(source) or not path.exists():
+        return source
+    return str(path.resolve())
 
 
 def stem_of(source: str) -> str:
@@ -73,4 +83,5 @@ def stem_of(source: str) -> str:
     >>> stem_of("logs/2024.csv.gz")
     '2024'
     """
+    # Not `Path.stem`, which would leave `2024.csv`.
     return Path(source).name.partition(".")[0]

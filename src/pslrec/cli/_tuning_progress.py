@@ -1,4 +1,4 @@
-"""What a person sees while settings are searched."""
+"""What a person sees during a search for settings."""
 
 from rich.console import Console
 
@@ -8,17 +8,21 @@ from pslrec.tuning import CellFinished, CellStarted
 
 
 class TuningProgress(EpochBar):
-    """A bar over the epochs of the cell at hand, and a line per finished cell."""
+    """A bar over the epochs of the current cell, and a line per finished cell."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, width=20)
-        self._left = self._best = ""
-        self._place, self._until = "", 0
+        self._left = ""
+        self._best = ""
+        self._place = ""
+        self._until = 0
 
     def listen(self, event: CellStarted | CellFinished | Event) -> None:
         """Show an event."""
         if isinstance(event, CellStarted):
-            self._place, self._until = f"cell {event.n_done + 1}/{event.n_cells}", event.until
+            self._place = f"cell {event.n_done + 1}/{event.n_cells}"
+            # With halving a cell stops before the last epoch of a run.
+            self._until = event.until
             description = f"{self._place}: {event.cell.described()}"
             self._draw(description=description, total=event.until, completed=0, visible=True)
             self._show()
@@ -29,15 +33,28 @@ class TuningProgress(EpochBar):
             self._finish(event)
 
     def _show(self, epoch: str = "") -> None:
-        self._draw(numbers=", ".join(text for text in (epoch, self._best, self._left) if text))
+        self._draw(numbers=_joined(epoch, self._best, self._left))
 
     def _finish(self, event: CellFinished) -> None:
         outcome = event.outcome
         found = outcome.value(event.metric)
-        value = "no look at validation yet" if found is None else f"{event.metric} {found:.4f}"
-        value = "diverged" if outcome.state == "failed" else value
-        self._best = "" if event.best is None else f"best {event.best:.4f}"
-        self._left = f"{clock(event.seconds_left)} left" if event.seconds_left else ""
-        epochs = f" after {outcome.epochs} epochs" if outcome.epochs else ""
-        parts = [f"{outcome.cell.described()}: {value}{epochs}", self._best, self._left]
-        self._tell(f"{self._place}: {', '.join(part for part in parts if part)}")
+        if outcome.state == "failed":
+            value = "diverged"
+        elif found is None:
+            value = "not validated yet"
+        else:
+            value = f"{event.metric} {found:.4f}"
+        self._best = ""
+        if event.best is not None:
+            self._best = f"best {event.best:.4f}"
+        self._left = ""
+        if event.seconds_left:
+            self._left = f"{clock(event.seconds_left)} left"
+        line = f"{outcome.cell.described()}: {value}"
+        if outcome.epochs:
+            line += f" after {outcome.epochs} epochs"
+        self._tell(f"{self._place}: {_joined(line, self._best, self._left)}")
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

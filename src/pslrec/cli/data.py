@@ -1,4 +1,4 @@
-"""`pslrec data`: look at, prepare, split and fetch data sets."""
+"""`pslrec data`: describe, prepare, split and download data sets."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,38 +6,59 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from pslrec.cli._help import Command, Group
+from pslrec.cli._options import DATA_HELP
 from pslrec.cli.data_fetch import fetch_command
 
 data_app = typer.Typer(
-    name="data", help="Look at, prepare, split and fetch data sets.", no_args_is_help=True
+    name="data",
+    cls=Group,
+    help="Describe, prepare, split and download data sets.",
+    no_args_is_help=True,
 )
-data_app.command("fetch")(fetch_command)
+data_app.command("fetch", cls=Command)(fetch_command)
 
-DATA_HELP = "A file, a directory or zip with train and test, or a name: debian, synthetic, or one that `pslrec data fetch` lists."
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-ReadingPanel = "Reading"
+# Options that matter only if reading a file goes wrong without them have a panel of their own.
+READING = "Reading"
 UserColumn = Annotated[
-    str | None, typer.Option(help="Column of the users.", rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(metavar="NAME", help="Column with the users.", rich_help_panel=READING),
 ]
 ItemColumn = Annotated[
-    str | None, typer.Option(help="Column of the items.", rich_help_panel=ReadingPanel)
+    str | None,
+    typer.Option(metavar="NAME", help="Column with the items.", rich_help_panel=READING),
 ]
 RatingColumn = Annotated[
     str | None,
-    typer.Option(help='Column of the ratings; "" to do without.', rich_help_panel=ReadingPanel),
+    typer.Option(
+        metavar="NAME",
+        help='Column with the ratings; "" to ignore ratings.',
+        rich_help_panel=READING,
+    ),
 ]
 TimestampColumn = Annotated[
     str | None,
-    typer.Option(help='Column of the times; "" to do without.', rich_help_panel=ReadingPanel),
+    typer.Option(
+        metavar="NAME",
+        help='Column with the timestamps; "" to ignore timestamps.',
+        rich_help_panel=READING,
+    ),
 ]
 WeightColumn = Annotated[
     str | None,
-    typer.Option(help='Column of the weights; "" to do without.', rich_help_panel=ReadingPanel),
+    typer.Option(
+        metavar="NAME",
+        help='Column with the weights; "" to ignore weights.',
+        rich_help_panel=READING,
+    ),
 ]
 Separator = Annotated[
     str | None,
     typer.Option(
-        help="Between the fields of a text file; \\t is a tab.", rich_help_panel=ReadingPanel
+        metavar="TEXT",
+        help="Separator between the fields of a text file; \\t is a tab.",
+        rich_help_panel=READING,
     ),
 ]
 Header = Annotated[
@@ -46,31 +67,35 @@ Header = Annotated[
         "--header/--no-header",
         help="Whether the first line of a text file names the columns.",
         show_default=False,
-        rich_help_panel=ReadingPanel,
+        rich_help_panel=READING,
     ),
 ]
 FileFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
+        metavar="NAME",
         help="delimited, unquoted, json-lines, lightgcn, parquet or recbole.",
-        rich_help_panel=ReadingPanel,
+        rich_help_panel=READING,
     ),
 ]
 Repair = Annotated[
     bool,
     typer.Option(
         "--repair",
-        help="Drop test pairs that are in training, or never trained on, instead of refusing.",
-        rich_help_panel=ReadingPanel,
+        help=(
+            "Instead of failing, drop test pairs that are also in the training part, "
+            "or whose user or item is not."
+        ),
+        rich_help_panel=READING,
     ),
 ]
 
 
-@data_app.command("describe")
+@data_app.command("describe", cls=Command, no_args_is_help=True)
 def describe_command(
     data: DataArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     user_column: UserColumn = None,
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
@@ -81,7 +106,7 @@ def describe_command(
     file_format: FileFormat = None,
     repair: Repair = False,
 ) -> None:
-    """Count users, items and interactions; show history lengths and the popularity tail."""
+    """Show the numbers of users, items and interactions, history lengths and item popularity."""
     from pslrec.cli._describing import as_record, show
     from pslrec.data import Columns, load
 
@@ -100,23 +125,32 @@ def describe_command(
         show(loaded, Console(), title=data)
 
 
-@data_app.command("prepare")
+@data_app.command("prepare", cls=Command, no_args_is_help=True)
 def prepare_command(
     data: DataArgument,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="File to write: .csv, .tsv or .parquet.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="New file to write: .csv, .tsv or .parquet."
+        ),
     ],
     minimum_rating: Annotated[
-        float, typer.Option(help="Remove interactions rated lower, if there are ratings.")
+        float,
+        typer.Option(metavar="RATING", help="Drop interactions with lower ratings, if any."),
     ] = 3.0,
     k_core: Annotated[
         int,
-        typer.Option(min=0, help="Interactions that every user and item must have; 0 keeps all."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Drop users and items with fewer interactions, repeatedly; 0 keeps all.",
+        ),
     ] = 10,
     weights: Annotated[
         Literal["none", "count", "rating"],
         typer.Option(
-            help="Keep how often a pair occurs, or the sum of its ratings, as its weight."
+            metavar="none|count|rating",
+            help="Weight each pair by how often it occurs, or by the sum of its ratings.",
         ),
     ] = "none",
     user_column: UserColumn = None,
@@ -128,7 +162,7 @@ def prepare_command(
     header: Header = None,
     file_format: FileFormat = None,
 ) -> None:
-    """Remove low ratings, repeated pairs, and everybody outside the k-core."""
+    """Drop low ratings, repeated pairs, and users and items outside the k-core."""
     from pslrec.cli._describing import show
     from pslrec.data import (
         Columns,
@@ -139,6 +173,7 @@ def prepare_command(
         write_interactions,
     )
 
+    # Before the data is read, which may take minutes.
     check_new_file(out)
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
     log = load_interactions(
@@ -150,30 +185,38 @@ def prepare_command(
     typer.echo(f"\nwrote {len(prepared):,} of {len(log):,} interactions to {out}")
 
 
-@data_app.command("split")
+@data_app.command("split", cls=Command, no_args_is_help=True)
 def split_command(
     data: DataArgument,
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Directory to make, with train.tsv, test.tsv and the ids."
+            "--out",
+            "-o",
+            metavar="DIRECTORY",
+            help="New directory for train.tsv, test.tsv and the ids.",
         ),
     ],
     method: Annotated[
         str,
-        typer.Option(help="iid, popularity (shifted), temporal, temporal-per-user, leave-one-out."),
+        typer.Option(
+            metavar="NAME",
+            help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out.",
+        ),
     ] = "iid",
     train_fraction: Annotated[
-        float | None, typer.Option(help="Share of the training part; 0.8 if not given.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of the training part. Default: 0.8."),
     ] = None,
     validation: Annotated[
         Literal["none", "paper", "fraction"],
-        typer.Option(help="How to carve out validation interactions as well."),
+        typer.Option(metavar="none|paper|fraction", help="How to set a validation part aside."),
     ] = "none",
     seed: Annotated[
         int,
         typer.Option(
-            help="The same data and seed give the same parts; 0 gives the published ones."
+            metavar="N",
+            help="The same data and seed give the same parts; 0 gives the published ones.",
         ),
     ] = 0,
     user_column: UserColumn = None,
@@ -185,10 +228,11 @@ def split_command(
     header: Header = None,
     file_format: FileFormat = None,
 ) -> None:
-    """Divide interactions into a training and a test part, and perhaps a validation part."""
+    """Split interactions into training and test parts, and optionally a validation part."""
     from pslrec.data import Columns, check_new_directory, load_interactions, write_dataset
     from pslrec.data.splits import split_by_name
 
+    # Before the data is read, which may take minutes.
     check_new_directory(out)
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
     log = load_interactions(
@@ -203,5 +247,7 @@ def split_command(
 
 
 def _escaped(separator: str | None) -> str | None:
+    if separator is None:
+        return None
     # A shell hands over a backslash and a t where people mean a tab.
-    return None if separator is None else separator.replace("\\t", "\t")
+    return separator.replace("\\t", "\t")

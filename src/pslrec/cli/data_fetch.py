@@ -1,4 +1,4 @@
-"""`pslrec data fetch`: get a published data set, or list what there is."""
+"""`pslrec data fetch`: download a published data set, or list them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 def fetch_command(
     name: Annotated[
-        str | None, typer.Argument(help="Which data set; without a name all are listed.")
+        str | None,
+        typer.Argument(metavar="NAME", help="Data set to download; without it, list all of them."),
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option("--directory", "-d", help="Where to put it; by default a cache.")
+        Path | None,
+        typer.Option(
+            "--directory", "-d", metavar="DIRECTORY", help="Where to put it. Default: a cache."
+        ),
     ] = None,
 ) -> None:
-    """Download a published data set, continuing where an earlier attempt stopped, and print where it is."""
+    """Download a published data set, resuming an earlier attempt, and print its path."""
     from pslrec.data.sources import SOURCES
 
     console = Console(stderr=True)
@@ -34,20 +38,24 @@ def fetch_command(
     try:
         path = _fetch_with_progress(source, directory, console)
     except KeyboardInterrupt:
-        tell(console, f"stopped; run `pslrec data fetch {name}` again to continue where it was")
+        tell(console, f"stopped; run `pslrec data fetch {name}` again to resume the download")
         raise typer.Exit(INTERRUPTED) from None
     tell(console, f"the paper's preparation: {preparation(source)}")
-    # The path alone goes to the standard output, so that a script can take it.
+    # Only the path goes to standard output, so that a script can take it.
     typer.echo(path)
 
 
 def preparation(source: "Source") -> str:
     """What the paper does to the raw data, and what is left."""
-    threshold = "" if source.min_rating is None else f"ratings of at least {source.min_rating:g}, "
+    steps = []
+    if source.min_rating is not None:
+        steps.append(f"ratings of at least {source.min_rating:g}")
+    steps.append("repeated pairs removed")
+    steps.append(f"{source.k_core}-core")
     left = source.statistics
     return (
-        f"{threshold}repeated pairs removed, {source.k_core}-core; "
-        f"leaves {left.n_users:,} users, {left.n_items:,} items, {left.n_interactions:,} interactions"
+        f"{', '.join(steps)}; leaves {left.n_users:,} users, {left.n_items:,} items, "
+        f"{left.n_interactions:,} interactions"
     )
 
 
@@ -74,6 +82,8 @@ def _fetch_with_progress(source: "Source", directory: Path | None, console: Cons
     task = progress.add_task(source.raw_file, total=None)
 
     def show(received: int, total: int | None) -> None:
+        # Started when the first bytes arrive: a file that is there already needs no bar, and an
+        # error about the network stands better without an empty one.
         progress.start()
         progress.update(task, completed=received, total=total)
 
@@ -89,13 +99,23 @@ def _overview(directory: Path | None) -> Table:
 
     table = Table(box=None)
     table.add_column("name", no_wrap=True)
-    for heading in ("users", "items", "interactions"):
-        table.add_column(heading, justify="right")
+    table.add_column("users", justify="right")
+    table.add_column("items", justify="right")
+    table.add_column("interactions", justify="right")
     table.add_column("on this machine")
     for name in SOURCES:
+        # The counts after the paper's preparation, which is what people compare with.
         counts = SOURCES[name].statistics
-        present = {"raw": find_raw(name, directory), "split": find_split(name, directory)}
-        here = ", ".join(kind for kind, path in present.items() if path) or "-"
-        sizes = (f"{count:,}" for count in (counts.n_users, counts.n_items, counts.n_interactions))
-        table.add_row(name, *sizes, here)
+        here = []
+        if find_raw(name, directory):
+            here.append("raw")
+        if find_split(name, directory):
+            here.append("split")
+        table.add_row(
+            name,
+            f"{counts.n_users:,}",
+            f"{counts.n_items:,}",
+            f"{counts.n_interactions:,}",
+            ", ".join(here) or "-",
+        )
     return table

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 SHOWN_PACKAGES = ("vim", "gimp", "firefox-esr")
 N_SHOWN = 5
-# The temperature has the best validation NDCG@20 of PSL-relu among 0.025, 0.05, 0.1 and 0.15; SL takes the same.
+# The temperature has the best validation NDCG@20 of PSL-relu among 0.025, 0.05, 0.1 and 0.15; SL
+# takes the same. The spectral start makes 15 epochs enough, so that the demo ends within a minute.
 SETTINGS = {
     "data.source": "debian",
     "backbone.initialization": "spectral",
@@ -24,7 +25,7 @@ SETTINGS = {
 
 
 def demo_command() -> None:
-    """Describe the embedded Debian packages, train SL and PSL on them, compare, and recommend."""
+    """Describe the bundled Debian data, train SL and PSL on it, compare them and recommend."""
     from pslrec.cli._describing import show
     from pslrec.data import load_interactions
 
@@ -32,13 +33,18 @@ def demo_command() -> None:
     show(
         load_interactions("debian"),
         console,
-        title="Debian packages, and the packages they depend on or recommend",
+        title="Debian packages (users) and the packages they depend on or recommend (items)",
     )
     console.print()
-    runs = {loss: _train(loss, console) for loss in ("sl", "psl-relu")}
+    runs = {}
+    for loss in ("sl", "psl-relu"):
+        runs[loss] = _train(loss, console)
     dataset = runs["psl-relu"].dataset
-    results = {name: _judge(name, dataset) for name in ("popularity", "ease")}
-    results |= {f"mf, {name}, exact": result.test for name, result in runs.items()}
+    results = {}
+    for name in ("popularity", "ease"):
+        results[name] = _evaluate_baseline(name, dataset)
+    for loss, run in runs.items():
+        results[f"mf, {loss}, exact"] = run.test
     console.print(_comparison(results))
     console.print(_recommendations(runs["psl-relu"].scorer, dataset))
 
@@ -52,52 +58,55 @@ def _train(loss: str, console: Console) -> "RunResult":
         f"training matrix factorisation with {loss}, exactly, over the whole catalogue",
         highlight=False,
     )
+    configuration = RunConfig.from_settings({**SETTINGS, "loss.name": loss})
     with TrainingProgress(Console(stderr=True)) as progress:
-        return run(
-            RunConfig.from_settings({**SETTINGS, "loss.name": loss}), listeners=[progress.listen]
-        )
+        return run(configuration, listeners=[progress.listen])
 
 
-def _judge(name: str, dataset: "Dataset") -> "EvaluationResult":
+def _evaluate_baseline(name: str, dataset: "Dataset") -> "EvaluationResult":
     from pslrec.baselines import BASELINES
     from pslrec.evaluation import evaluate
 
+    # As `run` evaluates by default, so that the rows of the table can be compared.
     return evaluate(BASELINES[name]().fit(dataset.train), dataset, k=[20], protocol="strict")
 
 
 def _comparison(results: "dict[str, EvaluationResult]") -> Table:
-    table = Table(
-        title="\nThe whole catalogue ranked for every package, test part",
-        title_justify="left",
-        box=None,
-    )
-    table.title_style, table.pad_edge = "bold", False
+    table = _titled_table("Results on the test part, ranking the whole catalogue")
     table.add_column("recommender", no_wrap=True)
-    for heading in ("Recall@20", "NDCG@20"):
-        table.add_column(heading, justify="right")
+    table.add_column("Recall@20", justify="right")
+    table.add_column("NDCG@20", justify="right")
     for name, result in results.items():
         table.add_row(name, f"{result['recall@20']:.4f}", f"{result['ndcg@20']:.4f}")
     return table
 
 
 def _recommendations(scorer: "Scorer", dataset: "Dataset") -> Table:
-    table = Table(
-        title="\nWhat PSL would add to a package's dependencies", title_justify="left", box=None
-    )
-    table.title_style, table.pad_edge = "bold", False
+    table = _titled_table("What PSL would add to a package's dependencies")
     table.add_column("package", no_wrap=True)
-    table.add_column(
-        f"top {N_SHOWN} of those it was not trained on; [bold]bold[/] ones are in the test part"
-    )
+    table.add_column(f"top {N_SHOWN} without training items; [bold]bold[/]: in the test part")
     users = dataset.user_vocabulary.rows(SHOWN_PACKAGES)
     for package, user, scores in zip(SHOWN_PACKAGES, users, scorer.score(users), strict=True):
         seen = dataset.train.items[dataset.train.users == user]
-        wanted = set(dataset.test.items[dataset.test.users == user].tolist())
+        in_test = set(dataset.test.items[dataset.test.users == user].tolist())
+        # A package's known dependencies would fill the list.
         scores[seen.tolist()] = -float("inf")
         best = scores.topk(N_SHOWN).indices.tolist()
-        names = zip(best, dataset.item_vocabulary.ids(best), strict=True)
-        table.add_row(
-            package,
-            ", ".join(f"[bold]{name}[/]" if item in wanted else name for item, name in names),
-        )
+        names = []
+        for item, name in zip(best, dataset.item_vocabulary.ids(best), strict=True):
+            names.append(f"[bold]{name}[/]" if item in in_test else str(name))
+        table.add_row(package, ", ".join(names))
+    return table
+
+
+def _titled_table(title: str) -> Table:
+    table = Table(
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+    )
+    # rich wraps a title at the width of its table, however wide the terminal is.
+    table.min_width = len(title)
     return table

@@ -6,11 +6,12 @@ import platform
 from rich.console import Console
 from rich.table import Table
 
+# Each extra with a module that only it installs.
 EXTRAS = {"serve": "uvicorn", "ann": "faiss", "onnx": "onnx", "plots": "vl_convert"}
 
 
 def doctor_command() -> None:
-    """Report versions, the compiled kernels, threads, and where data is looked for."""
+    """Show versions, compiled kernels, threads, optional extras and where data is looked for."""
     import numpy
     import polars
     import scipy
@@ -23,40 +24,40 @@ def doctor_command() -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    kernels = f"compiled, {instruction_set()} variant, {openmp_threads()} threads"
-    fallback = (
-        f"not compiled, the plain torch versions run instead (slower): {WHY_NOT_COMPILED}; "
-        "install a C++ compiler and reinstall pslrec to get them"
-    )
+    if IS_COMPILED:
+        kernels = f"compiled, {instruction_set()} variant, {openmp_threads()} threads"
+        exact_training = (
+            "compiled row operations, and compiled Adam for MF; on a GPU the plain torch losses, "
+            "in blocks of bounded memory"
+        )
+    else:
+        kernels = (
+            f"not compiled, the plain torch versions run instead (slower): {WHY_NOT_COMPILED}; "
+            "install a C++ compiler and reinstall pslrec to get them"
+        )
+        exact_training = "the plain torch losses, in blocks of bounded memory"
+    devices = "CUDA available" if torch.cuda.is_available() else "CPU only"
+    extras = []
+    for extra, module in EXTRAS.items():
+        extras.append(f"{extra}: {_is_installed(module)}")
     rows = {
         "pslrec": __version__,
         "python": platform.python_version(),
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {_devices(torch.cuda.is_available())}",
+        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {devices}",
         "numpy, scipy, polars": f"{numpy.__version__}, {scipy.__version__}, {polars.__version__}",
-        "kernels": kernels if IS_COMPILED else fallback,
-        "exact training": _exact_training(IS_COMPILED),
+        "kernels": kernels,
+        "exact training": exact_training,
         "data sets": os.environ.get("PSLREC_DATA_DIR", "PSLREC_DATA_DIR is not set"),
         "cache": str(cache_directory()),
-        "extras": _extras(),
+        "extras": ", ".join(extras),
     }
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
 
 
-def _exact_training(is_compiled: bool) -> str:
-    if is_compiled:
-        return "compiled row operations; MF with compiled Adam; on a GPU the losses as they are written, in pieces"
-    return "the losses as they are written, in pieces of bounded memory, as the kernels are not compiled"
-
-
-def _devices(has_cuda: bool) -> str:
-    return "CUDA available" if has_cuda else "CPU only"
-
-
-def _extras() -> str:
+def _is_installed(module: str) -> str:
     from importlib.util import find_spec
 
-    return ", ".join(
-        f"{extra}: {'yes' if find_spec(module) else 'no'}" for extra, module in EXTRAS.items()
-    )
+    # Found without importing: a broken extra must not stop the doctor.
+    return "yes" if find_spec(module) else "no"

@@ -1,4 +1,4 @@
-"""`pslrec evaluate`: judge a finished run again, at other list lengths or by the other protocol."""
+"""`pslrec evaluate`: evaluate a finished run again, at other list lengths or by another protocol."""
 
 import json
 from typing import Annotated, Literal
@@ -11,15 +11,26 @@ from pslrec.cli._options import FinishedRun, Threads, use_threads
 
 def evaluate_command(
     run: FinishedRun,
-    k: Annotated[str, typer.Option(help="List lengths, separated by commas.")] = "5,20,50",
+    k: Annotated[
+        str, typer.Option(metavar="K,K,...", help="List lengths, separated by commas.")
+    ] = "5,20,50",
     protocol: Annotated[
-        Literal["strict", "paper"] | None, typer.Option(help="That of the run if not given.")
+        Literal["strict", "paper"] | None,
+        typer.Option(
+            metavar="strict|paper", help="Evaluation protocol. Default: the one of the run."
+        ),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Names separated by commas; most if not given.")
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Metrics, such as ndcg,recall. Default: all but those of whole rankings (auc).",
+        ),
     ] = None,
     threads: Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")
+    ] = False,
 ) -> None:
     """Rank the whole catalogue for every test user and print the metrics."""
     from pslrec.cli._results import show_metrics
@@ -30,8 +41,12 @@ def evaluate_command(
     try:
         lengths = tuple(int(part) for part in k.split(","))
     except ValueError:
-        raise ConfigError(f"--k takes whole numbers separated by commas, got `{k}`") from None
-    names = None if metrics is None else [name.strip() for name in metrics.split(",")]
+        raise ConfigError(
+            f"`--k` must be whole numbers separated by commas, such as 5,20, got `{k}`"
+        ) from None
+    names = None
+    if metrics is not None:
+        names = [name.strip() for name in metrics.split(",")]
     record = evaluate_run(run, k=lengths, protocol=protocol, metrics=names)
     if as_json:
         typer.echo(json.dumps(record))

@@ -13,35 +13,48 @@ from pslrec.cli._telling import tell
 
 def export_command(
     run: FinishedRun,
-    to: Annotated[str, typer.Option(help="safetensors, npz, parquet, onnx or faiss.")],
+    to: Annotated[
+        str, typer.Option(metavar="FORMAT", help="safetensors, npz, parquet, onnx or faiss.")
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Directory; RUN-FORMAT if not given.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIRECTORY", help="Where to write. Default: RUN-FORMAT."
+        ),
     ] = None,
     index: Annotated[
-        Literal["flat", "ivf", "hnsw"], typer.Option(help="Kind of the faiss index.")
+        Literal["flat", "ivf", "hnsw"],
+        typer.Option(metavar="flat|ivf|hnsw", help="Kind of faiss index."),
     ] = "flat",
     k: Annotated[
         int,
         typer.Option(
-            "-k", "--k", min=1, help="Length of ONNX lists, and of those an index is judged by."
+            "-k",
+            "--k",
+            metavar="K",
+            min=1,
+            help="Length of the lists that an ONNX graph returns or an index is measured on.",
         ),
     ] = 20,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was written as JSON.")
     ] = False,
 ) -> None:
-    """Write the vectors of users and items, an ONNX graph, or an index with its measured recall."""
+    """Write user and item vectors, an ONNX graph, or a faiss index with its measured recall."""
     from pslrec.inference import TrainedModel
     from pslrec.recommender.exports import EXPORTS, ExportOptions, export
 
+    # Looked up before the model is read, so that a misspelt format fails at once.
     EXPORTS[to]
-    target = out if out is not None else run.with_name(f"{run.resolve().name}-{to}")
-    found = export(TrainedModel.load(run), to, target, ExportOptions(k=k, index=index))
+    if out is None:
+        # Resolved, as a RUN of `.` or `..` has no name of its own.
+        out = run.with_name(f"{run.resolve().name}-{to}")
+    found = export(TrainedModel.load(run), to, out, ExportOptions(k=k, index=index))
     if as_json:
         typer.echo(json.dumps(found))
         return
     console = Console()
-    tell(console, f"{', '.join(found['files'])} and export.json are in {target}")
+    tell(console, f"wrote {', '.join(found['files'])} and export.json to {out}")
     if "recall" in found:
         tell(
             console,

@@ -1,4 +1,4 @@
-"""`pslrec recommend`: ranked lists for some users or all, to a file of any size or to the terminal."""
+"""`pslrec recommend`: ranked lists for some users or all, in a file or on the terminal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pslrec.inference import TrainedModel
 
+# Recommended in one block, which is what memory, progress and Ctrl-C go by.
 USERS_AT_ONCE = 8192
 SHOWN_USERS = 20
 SUFFIXES = (".parquet", ".csv", ".jsonl")
@@ -27,48 +28,67 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 def recommend_command(
     run: FinishedRun,
-    user: Annotated[list[str] | None, typer.Option(help="Id of a user; repeatable.")] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="User to recommend to. Repeatable."),
+    ] = None,
     users: Annotated[
-        Path | None, typer.Option(help="A file of ids: a line each, or a column `user`.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with user ids: one per line, or a CSV or Parquet column `user`.",
+        ),
     ] = None,
     everybody: Annotated[
-        bool, typer.Option("--all", help="All users of the training data.")
+        bool, typer.Option("--all", help="Recommend to all users of the training data.")
     ] = False,
     history: Annotated[
         list[str] | None,
-        typer.Option(help="Id of an item that somebody new has; repeatable.", metavar="ITEM"),
+        typer.Option(metavar="ITEM", help="Item in a new user's history. Repeatable."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Length of the lists.")] = 20,
+    k: Annotated[
+        int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of each list.")
+    ] = 20,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A .parquet, .csv or .jsonl file.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File to write: .parquet, .csv or .jsonl."
+        ),
     ] = None,
     include_seen: Annotated[
-        bool, typer.Option("--include-seen", help="Keep what a user has already.")
+        bool,
+        typer.Option("--include-seen", help="Also recommend items that the user already has."),
     ] = False,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out ids that are not known.")
+        bool, typer.Option("--skip-unknown", help="Skip unknown user ids instead of failing.")
     ] = False,
-    memory: Annotated[int, typer.Option(min=16, help="Megabytes for scores.")] = 256,
+    memory: Annotated[
+        int, typer.Option(metavar="MB", min=16, help="Most memory to use for scores.")
+    ] = 256,
 ) -> None:
-    """Recommend items: to some users or all, or to somebody new by what they have."""
+    """Recommend items to some users or all, or to a new user with a given history."""
     from pslrec.errors import ConfigError
     from pslrec.inference import TrainedModel
 
-    if sum((bool(user), users is not None, everybody, bool(history))) != 1:
-        raise ConfigError("say for whom: one of --user ID, --users FILE, --all or --history ITEM")
+    n_ways = sum((bool(user), users is not None, everybody, bool(history)))
+    if n_ways != 1:
+        raise ConfigError(
+            "give exactly one of `--user ID`, `--users FILE`, `--all` and `--history ITEM`"
+        )
     if out is not None and out.suffix not in SUFFIXES:
-        raise ConfigError(f"--out must end in {', '.join(SUFFIXES)}, got {out.name}")
+        raise ConfigError(f"`--out` must end in {', '.join(SUFFIXES)}, got {out.name}")
     model = TrainedModel.load(run, memory_budget=memory * 2**20)
     if history:
         frames = _for_history(model, history, k, include_seen)
-        total = 1
+        n_users = 1
     else:
         rows = _rows(model, user, users, skip_unknown=skip_unknown)
-        frames, total = _blocks(model, rows, k, include_seen=include_seen), len(rows)
+        frames = _blocks(model, rows, k, include_seen=include_seen)
+        n_users = len(rows)
     if out is None:
-        _show(frames, total)
-        return
-    _write(frames, total, out)
+        _show(frames, n_users)
+    else:
+        _write(frames, n_users, out)
 
 
 def _rows(
@@ -78,26 +98,20 @@ def _rows(
 
     from pslrec.recommender import rows_of
 
-    if user is None and file is None:
+    if file is not None:
+        wanted = ids_in(file, model.users)
+    elif user is not None:
+        wanted = [typed(each, model.users) for each in user]
+    else:
         return torch.arange(model.n_users)
-    wanted = (
-        [typed(each, model.users) for each in user or []]
-        if file is None
-        else ids_in(file, model.users)
-    )
-    known = (
-        [each for each in wanted if model.users.find(each) is not None] if skip_unknown else wanted
-    )
-    if len(known) < len(wanted):
-        typer.echo(
-            f"{len(wanted) - len(known):,} of {len(wanted):,} ids are not known and left out",
-            err=True,
-        )
-    return rows_of(
-        known,
-        model.users,
-        "; recommend to somebody new with --history, or leave out with --skip-unknown",
-    )
+    if skip_unknown:
+        known = [each for each in wanted if model.users.find(each) is not None]
+        n_unknown = len(wanted) - len(known)
+        if n_unknown:
+            typer.echo(f"skipped {n_unknown:,} of {len(wanted):,} ids, which are unknown", err=True)
+        wanted = known
+    hint = "; recommend to new users with --history, or skip unknown ids with --skip-unknown"
+    return rows_of(wanted, model.users, hint)
 
 
 def _for_history(
@@ -107,11 +121,8 @@ def _for_history(
 
     from pslrec.recommender import ranked_frame, rows_of
 
-    rows = rows_of(
-        [typed(each, model.items) for each in history],
-        model.items,
-        "; it was not there in training",
-    )
+    items = [typed(each, model.items) for each in history]
+    rows = rows_of(items, model.items, "; it is not in the training data")
     top = model.recommend_for([rows], k, exclude_seen=not include_seen)
     yield ranked_frame(pl.Series("user", ["new"]), top, model.items)
 
@@ -122,22 +133,20 @@ def _blocks(
     from pslrec.recommender import ranked_frame
 
     names = model.users.series
-    # Lists of ids take memory, too: long ones go in smaller blocks.
+    # The lists themselves take memory, too: long ones come in smaller blocks, of about a million
+    # recommendations.
     at_once = max(min(USERS_AT_ONCE, 2**20 // min(k, model.n_items)), 1)
     for block in rows.split(at_once):
         top = model.recommend(block, k, exclude_seen=not include_seen)
         yield ranked_frame(names.gather(block.numpy()), top, model.items)
 
 
-def _show(frames: Iterator["pl.DataFrame"], total: int) -> None:
+def _show(frames: Iterator["pl.DataFrame"], n_users: int) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading, justify in (
-        ("user", "left"),
-        ("rank", "right"),
-        ("item", "left"),
-        ("score", "right"),
-    ):
-        table.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("user", no_wrap=True)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("item", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
     shown: list[Any] = []
     for frame in frames:
         for user, item, score, rank in frame.iter_rows():
@@ -145,19 +154,22 @@ def _show(frames: Iterator["pl.DataFrame"], total: int) -> None:
                 if len(shown) == SHOWN_USERS:
                     break
                 shown.append(user)
-            table.add_row(
-                Text(str(user) if rank == 1 else ""), str(rank), Text(str(item)), f"{score:.4f}"
-            )
+            # The user's name stands in the first row of its list only.
+            name = str(user) if rank == 1 else ""
+            # As Text: an id may hold brackets, which rich would take for markup.
+            table.add_row(Text(name), str(rank), Text(str(item)), f"{score:.4f}")
+        # Blocks are computed as they are asked for, so nothing is computed beyond this one.
         if len(shown) == SHOWN_USERS:
             break
     Console().print(table)
-    if total > SHOWN_USERS:
+    if n_users > SHOWN_USERS:
         typer.echo(
-            f"the first {SHOWN_USERS} of {total:,} users; write all of them with --out", err=True
+            f"showing the first {SHOWN_USERS} of {n_users:,} users; write all to a file with --out",
+            err=True,
         )
 
 
-def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
+def _write(frames: Iterator["pl.DataFrame"], n_users: int, out: Path) -> None:
     from pslrec.errors import ConfigError
     from pslrec.files import whole_file
 
@@ -172,7 +184,7 @@ def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
         Progress(*columns, console=console, disable=not can_redraw(console)) as bar,
         whole_file(out, error=ConfigError) as file,
     ):
-        task = bar.add_task("recommending", total=total)
+        task = bar.add_task("recommending", total=n_users)
 
         def counted() -> Iterator["pl.DataFrame"]:
             for frame in frames:
@@ -180,7 +192,7 @@ def _write(frames: Iterator["pl.DataFrame"], total: int, out: Path) -> None:
                 bar.advance(task, frame["user"].n_unique())
 
         n_rows = _write_frames(counted(), file, out.suffix)
-    typer.echo(f"{n_rows:,} recommendations for {total:,} users are in {out}", err=True)
+    typer.echo(f"wrote {n_rows:,} recommendations for {n_users:,} users to {out}", err=True)
 
 
 def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:
@@ -200,6 +212,7 @@ def _write_parquet(frames: Iterator["pl.DataFrame"], file: IO[bytes]) -> int:
     from polars.exceptions import PolarsError
     from polars.io.plugins import register_io_source
 
+    # The schema must be known before polars asks for the first block.
     first = next(frames)
     n_rows = len(first)
     failures: list[Exception] = []
@@ -215,10 +228,10 @@ def _write_parquet(frames: Iterator["pl.DataFrame"], file: IO[bytes]) -> int:
             failures.append(failure)
             raise
 
-    # The lists of one block after the other: never all of them in memory.
+    # A sink writes one block after the other, so all lists are never in memory together.
     try:
         register_io_source(source, schema=first.schema).sink_parquet(file)
     except PolarsError as failure:
-        # What went wrong in a block, rather than what polars makes of it.
+        # What went wrong in a block says more than what polars makes of it.
         raise (failures or [failure])[0] from None
     return n_rows

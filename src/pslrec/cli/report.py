@@ -12,18 +12,21 @@ def report_command(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
-            help="Directories of runs, or one directory with the CSV files of a reproduction.",
+            metavar="RUN",
+            help="Run directories, or one directory with the CSV files of a reproduction.",
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to write; an older one is replaced.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File to write; an older one is replaced."
+        ),
     ] = Path("report.html"),
     threads: Threads = None,
 ) -> None:
-    """Write a report that opens in any browser, without a network: tables, curves, scores, settings.
+    """Write a self-contained HTML report: metrics, learning curves, score histograms, settings.
 
-    Several runs are compared with the first one.
+    If you give several runs, they are compared with the first one.
     """
     from pslrec.reporting import reproduction_report, run_report
 
@@ -34,7 +37,7 @@ def report_command(
 
 
 def _results_directory(paths: list[Path]) -> Path | None:
-    """The directory of a reproduction's results among the paths; `None` if all of them are runs."""
+    """The directory with a reproduction's results; `None` if all of the paths are runs."""
     from pslrec.errors import ConfigError
     from pslrec.files import local_path
 
@@ -42,20 +45,27 @@ def _results_directory(paths: list[Path]) -> Path | None:
         local_path(path, error=ConfigError)
         if not path.is_dir():
             raise ConfigError(
-                f"there is no directory {path}; RUN is a directory that `pslrec train --out` has made"
+                f"there is no directory {path}; RUN must be a directory that "
+                "`pslrec train --out` has made"
             )
+    # Every run directory has a file `format`, a damaged one as well: what is wrong with it is
+    # said by the reader of runs.
     others = [path for path in paths if not (path / "format").exists()]
     if not others:
         return None
-    found = [
-        inner for path in others for inner in (path, path / "results") if any(inner.glob("*.csv"))
-    ]
-    if found and len(paths) == 1:
-        return found[0]
-    if found:
+    candidates = []
+    for path in others:
+        candidates += [path, path / "results"]
+    results = [candidate for candidate in candidates if any(candidate.glob("*.csv"))]
+    if results and len(paths) == 1:
+        return results[0]
+    if results:
         raise ConfigError(
-            f"{others[0]} holds results of a reproduction; give it alone, or give runs only"
+            f"{others[0]} holds results of a reproduction, which are not runs; "
+            "give it alone, or leave it out"
         )
+    hint = ""
     inside = sorted(inner.parent.name for inner in others[0].glob("*/format"))
-    hint = f"; it holds the runs {', '.join(inside[:5])}: give {others[0]}/*" if inside else ""
+    if inside:
+        hint = f"; it holds the runs {', '.join(inside[:5])}: give {others[0]}/*"
     raise ConfigError(f"{others[0]} holds neither a run nor CSV files of results{hint}")

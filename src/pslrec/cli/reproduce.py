@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pslrec.cli._ending import INTERRUPTED, UNFINISHED
+from pslrec.cli._help import Command, Group
 from pslrec.cli._options import Budget, Threads, use_threads
 from pslrec.cli._parsing import listed, numbers, seconds_of, whole_numbers
 
@@ -22,56 +23,95 @@ PLACE = Path("reproductions") / "psl-neurips-2024"
 
 reproduce_app = typer.Typer(
     name="reproduce",
-    help="Make the tables and figures of the paper again; what is finished is never run twice.",
+    cls=Group,
+    help="Reproduce the paper's tables and figures; finished cells are never run twice.",
     no_args_is_help=True,
 )
 
 Datasets = Annotated[
-    str | None, typer.Option(help="Such as electronic,gowalla; by default all of the table.")
+    str | None,
+    typer.Option(
+        metavar="NAME,...", help="Data sets, such as electronic,gowalla. Default: all in the table."
+    ),
 ]
-Backbones = Annotated[str | None, typer.Option(help="Such as mf,lightgcn.")]
-Losses = Annotated[str | None, typer.Option(help="Such as sl,psl-relu.")]
-Noise = Annotated[str | None, typer.Option(help="Levels of the noise setting, such as 0.05,0.5.")]
-Seeds = Annotated[str, typer.Option(help="Such as 2024,2025,2026.")]
-Mode = Annotated[str, typer.Option(help="Negatives: sampled, catalog (all there are), or both.")]
-Protocol = Annotated[str, typer.Option(help="paper, strict, or both.")]
+Backbones = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Backbones, such as mf,lightgcn.")
+]
+Losses = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Losses, such as sl,psl-relu.")
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(metavar="P,...", help="Levels of false-negative noise, such as 0.05,0.5."),
+]
+Seeds = Annotated[
+    str, typer.Option(metavar="N,...", help="Training seeds, such as 2024,2025,2026.")
+]
+Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="sampled|catalog|both", help="Negatives: sampled, the whole catalogue, or both."
+    ),
+]
+Protocol = Annotated[str, typer.Option(metavar="paper|strict|both", help="Evaluation protocol.")]
 DataDirectory = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
         exists=True,
         file_okay=False,
-        help="With published splits (amazon2014-health.zip) or raw files.",
+        metavar="DIRECTORY",
+        help="Directory with published splits (amazon2014-health.zip) or raw files.",
     ),
 ]
 Epochs = Annotated[
     int | None,
-    typer.Option(min=1, help="Fewer than the published 200, for a try: results stay in --runs."),
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Train for fewer than the published 200 epochs, as a trial; results stay in --runs.",
+    ),
 ]
-Runs = Annotated[Path, typer.Option("--runs", help="Where run directories live.")]
+Runs = Annotated[
+    Path, typer.Option("--runs", metavar="DIRECTORY", help="Where to keep the run directories.")
+]
 Directory = Annotated[
-    Path | None, typer.Option("--directory", help="With grid.toml, published/ and results/.")
+    Path | None,
+    typer.Option(
+        "--directory",
+        metavar="DIRECTORY",
+        help="Directory with grid.toml, published/ and results/. Default: that of the repository.",
+    ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Where to write; by default the page of the repository."),
+    typer.Option(
+        "--out", metavar="DIRECTORY", help="Where to write. Default: beside the published results."
+    ),
 ]
 Distinct = Annotated[
-    bool, typer.Option("--distinct", help="Draw a positive's negatives without replacement.")
+    bool, typer.Option("--distinct", help="Sample the negatives of a pair without replacement.")
 ]
 LastEpoch = Annotated[
-    bool, typer.Option("--last-epoch", help="OOD: take the last epoch, choose none on test.")
+    bool,
+    typer.Option(
+        "--last-epoch", help="OOD only: use the last epoch instead of the best one on test data."
+    ),
 ]
 Search = Annotated[
-    bool, typer.Option("--search", help="Try the settings that were never printed, on validation.")
+    bool,
+    typer.Option(
+        "--search", help="Search for settings that the paper does not give, on validation."
+    ),
 ]
 Plan = Annotated[
-    bool, typer.Option("--plan", help="Show what would run and how long it takes; run nothing.")
+    bool,
+    typer.Option("--plan", help="Only show which cells would run and how long they would take."),
 ]
 Again = Annotated[
     bool,
     typer.Option(
-        "--again", help="Run cells that have a recorded row, too; results stay in --runs."
+        "--again", help="Also run cells with recorded results; the new ones stay in --runs."
     ),
 ]
 RUNS = Path("runs") / "reproduction"
@@ -114,9 +154,8 @@ def _table_command(table: str, about: str) -> None:
         from pslrec.reproduction.grid import Choice
         from pslrec.reproduction.reproducing import Places
 
-        _refuse_idle(
-            table, {"noise": noise is not None, "last-epoch": last_epoch, "search": search}
-        )
+        given = {"noise": noise is not None, "last-epoch": last_epoch, "search": search}
+        _refuse_idle(table, given)
         options = _Options(seconds_of(budget), threads, search, again)
         choice = Choice(
             datasets=_listed(datasets),
@@ -137,17 +176,17 @@ def _table_command(table: str, about: str) -> None:
             _run(table, choice, places, options)
 
     command.__doc__ = about
-    reproduce_app.command(table)(command)
+    reproduce_app.command(table, cls=Command)(command)
 
 
 def _refuse_idle(table: str, given: dict[str, bool]) -> None:
-    """An option without an effect would be taken for one that has it."""
+    """Refuse options that have no effect on this table, instead of ignoring them."""
     from pslrec.errors import ConfigError
 
     for name, is_given in given.items():
         if is_given and table not in TABLES_WITH[name]:
             tables = " and ".join(TABLES_WITH[name])
-            raise ConfigError(f"`--{name}` has no effect on `{table}`; it belongs to {tables}")
+            raise ConfigError(f"`--{name}` has no effect on `{table}`, only on {tables}")
 
 
 def _show_plan(table: str, choice: "Choice", places: "Places", *, again: bool) -> None:
@@ -177,17 +216,16 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
         except BudgetSpent as stop:
             code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
-            code, ending = INTERRUPTED, "stopped; the same command goes on from here"
+            code, ending = INTERRUPTED, "stopped; repeat the command to resume"
     unfinished = summarize(progress.console, progress.tasks, reproduction)
     show_tables(reproduction.render(table))
     for line in reproduction.beside_records(table):
         typer.echo(line, err=True)
-    for name, path in (
-        *(("results", path) for path in reproduction.written(table)),
-        ("report", reproduction.report()),
-    ):
-        if path is not None:
-            typer.echo(f"{name}: {path}", err=True)
+    for path in reproduction.written(table):
+        typer.echo(f"results: {path}", err=True)
+    report = reproduction.report()
+    if report is not None:
+        typer.echo(f"report: {report}", err=True)
     if ending:
         typer.echo(ending, err=True)
     if code or unfinished:
@@ -198,10 +236,8 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables."""
     console = Console()
     for text_table in tables:
-        lines = [
-            [cell.replace("**", "") for cell in cells]
-            for cells in (text_table.header, *text_table.rows)
-        ]
+        # The tables are written for Markdown, where stars set the best value in bold.
+        lines = [_without_stars(cells) for cells in (text_table.header, *text_table.rows)]
         widths = column_widths(lines, console.width)
         shown = Table(
             title=text_table.title,
@@ -211,27 +247,34 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
             collapse_padding=True,
         )
         for place, (name, width) in enumerate(zip(text_table.header, widths, strict=True)):
-            shown.add_column(
-                name, justify="left" if place < text_table.labels else "right", width=width
-            )
+            is_label = place < text_table.labels
+            shown.add_column(name, justify="left" if is_label else "right", width=width)
         for cells in lines[1:]:
             shown.add_row(*map(escape, cells))
+        # Wider than the terminal rather than cut, if even the longest words do not fit.
         console.print(shown, width=max(console.width, sum(widths) + len(widths)), crop=False)
         for note in text_table.notes:
             console.print(note, highlight=False, markup=False)
 
 
+def _without_stars(cells: Sequence[str]) -> list[str]:
+    return [cell.replace("**", "") for cell in cells]
+
+
 def column_widths(lines: "Sequence[Sequence[str]]", available: int) -> list[int]:
-    """How wide columns are with a space between them: lines break between words, never within one, the widest column first.
+    """Widths of columns with a space between them that fit the available width.
+
+    The widest column gives way first. Lines break between words, never within one.
 
     >>> column_widths([["claim", "value"], ["PSL-relu is above SL", "1.20"]], 18)
     [12, 5]
     """
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
-    least = [
-        max((len(word) for cell in cells for word in cell.split()), default=0) for cells in columns
-    ]
+    least = []
+    for cells in columns:
+        words = " ".join(cells).split()
+        least.append(max(map(len, words), default=0))
     while sum(widths) + len(widths) - 1 > available:
         wide = [place for place, width in enumerate(widths) if width > least[place]]
         if not wide:
@@ -241,18 +284,18 @@ def column_widths(lines: "Sequence[Sequence[str]]", available: int) -> list[int]
 
 
 _table_command("iid", "Table 1: every loss, backbone and data set in the IID setting.")
-_table_command("ood", "Table 2: test data of shifted popularity.")
-_table_command("noise", "Figures 2 and C.1 to C.8: false negatives among the negatives.")
-_table_command("noise-interpretations", "What the paper leaves open about its false negatives.")
+_table_command("ood", "Table 2: test data with shifted popularity.")
+_table_command("noise", "Figures 2 and C.1 to C.8: false negatives among the sampled negatives.")
+_table_command("noise-interpretations", "Readings of the noise setting that the paper leaves open.")
 _table_command("softplus", "Section C.2: PSL-softplus, with the settings of PSL-tanh.")
-_table_command("forms", "Temperature outside and inside of the surrogate.")
+_table_command("forms", "The temperature outside and inside the surrogate.")
 
 
-@reproduce_app.command("datasets")
+@reproduce_app.command("datasets", cls=Command)
 def datasets_command(
     data_dir: DataDirectory = None, runs: Runs = RUNS, directory: Directory = None
 ) -> None:
-    """The statistics of the data sets, with density, beside the printed ones."""
+    """Statistics of the data sets beside the printed ones."""
     from pslrec.reproduction.reproducing import Places, measure_datasets
 
     table, absent = measure_datasets(Places(found_directory(directory), runs, data_dir))
@@ -261,17 +304,20 @@ def datasets_command(
         typer.echo(message, err=True)
 
 
-@reproduce_app.command("claims")
+@reproduce_app.command("claims", cls=Command)
 def claims_command(directory: Directory = None) -> None:
-    """The paper's sentences as checks on the results: holds, fails, inside noise."""
+    """Check the paper's claims against the results: holds, fails, or within noise."""
     from pslrec.reproduction.reproducing import Places, check_claims
 
     show_tables(check_claims(Places(found_directory(directory), RUNS)))
 
 
-@reproduce_app.command("figures")
+@reproduce_app.command("figures", cls=Command)
 def figures_command(
-    run: Annotated[Path | None, typer.Option(help="A finished run, to measure weights on.")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Finished run whose scores the weights are measured on."),
+    ] = None,
     out: Out = None,
     directory: Directory = None,
 ) -> None:
@@ -281,18 +327,18 @@ def figures_command(
     _tell(figures.write(out or found_directory(directory) / "figures", run))
 
 
-@reproduce_app.command("theory")
+@reproduce_app.command("theory", cls=Command)
 def theory_command(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="RUN...", help="Finished runs; without any, small ones are trained."
+            metavar="RUN", help="Finished runs. Default: small ones are trained for it."
         ),
     ] = None,
     out: Out = None,
     directory: Directory = None,
 ) -> None:
-    """The bounds and the robustness of the paper's theorems, measured on trained models."""
+    """Measure the bounds and the robustness of the paper's theorems on trained models."""
     from pslrec.reproduction import theory
 
     _tell(theory.write(out or found_directory(directory) / "theory", runs or ()))
@@ -304,7 +350,12 @@ def _tell(written: Sequence[Path]) -> None:
 
 
 def found_directory(given: Path | None) -> Path:
-    """The directory of the reproduction: the one given, the one below the working directory, or that of the repository."""
+    """The directory of the reproduction.
+
+    Args:
+        given: what `--directory` says; without it, the one below the working directory, or else
+            the one of the repository that the package is installed from.
+    """
     from pslrec.errors import ConfigError
 
     repository = Path(__file__).resolve().parents[3]
@@ -313,8 +364,8 @@ def found_directory(given: Path | None) -> Path:
         if (place / "grid.toml").is_file():
             return place
     raise ConfigError(
-        f"there is no grid.toml in {' or '.join(map(str, places))}; run this in a clone of the repository, "
-        "or give --directory"
+        f"there is no grid.toml in {' or '.join(map(str, places))}; run this in a clone of the "
+        "repository, or give `--directory`"
     )
 
 

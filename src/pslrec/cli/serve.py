@@ -15,39 +15,65 @@ logger = logging.getLogger(__name__)
 
 def serve_command(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Directory of a finished run, or a link to one.")
+        Path,
+        typer.Argument(metavar="RUN", help="Directory of a finished run, or a link to one."),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="0 picks a free port.")
+    ] = 8000,
     host: Annotated[
-        str, typer.Option(help="Only this machine can connect unless another is given.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; by default only this machine can connect.",
+        ),
     ] = "127.0.0.1",
-    titles: Annotated[Path | None, typer.Option(help="A table with item ids and titles.")] = None,
+    titles: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Table with item ids and titles, shown in answers."),
+    ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help=f"A file with the token to ask for; or set {TOKEN_VARIABLE}."),
+        typer.Option(
+            metavar="FILE",
+            help=f"File with the token that clients must send. Or set {TOKEN_VARIABLE}.",
+        ),
     ] = None,
     largest_k: Annotated[
-        int, typer.Option(min=1, help="Longest list that can be asked for.")
+        int, typer.Option(metavar="K", min=1, help="Longest list that clients may ask for.")
     ] = 1000,
-    largest_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
+    largest_body: Annotated[
+        int, typer.Option(metavar="BYTES", min=1, help="Largest request body.")
+    ] = 2**20,
     concurrent_requests: Annotated[
-        int, typer.Option(min=1, help="Requests in work at once.")
+        int, typer.Option(metavar="N", min=1, help="Most requests handled at the same time.")
     ] = 256,
     client_seconds: Annotated[
-        float, typer.Option(min=0.1, help="Time for a request to arrive.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Close connections whose request takes longer to send."
+        ),
     ] = 10.0,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Processor threads for scores.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Threads that compute scores. Default: all cores but one."
+        ),
     ] = None,
 ) -> None:
-    """Answer requests over HTTP, with a page to look at the model, until Ctrl-C; SIGHUP reads RUN again."""
+    """Serve recommendations over HTTP, with a page to explore the model, until Ctrl-C.
+
+    SIGHUP reads RUN again.
+    """
     import torch
 
     from pslrec.files import local_path
     from pslrec.serving import Service, ServiceOptions, address_of, is_local_socket, listen, serve
 
-    # One core is kept for the conversation with clients.
-    torch.set_num_threads(threads or max((os.cpu_count() or 2) - 1, 1))
+    if threads is None:
+        # One core is kept for the conversation with clients.
+        threads = max((os.cpu_count() or 2) - 1, 1)
+    torch.set_num_threads(threads)
     token = _token(token_file)
     local_path(run)
     options = ServiceOptions(
@@ -57,20 +83,24 @@ def serve_command(
         concurrent_requests=concurrent_requests,
         client_seconds=client_seconds,
     )
+    # The port is taken first, so that one that is in use is known before a large model is read.
     with listen(host, port) as listener:
         service = Service(run, titles=titles, options=options)
         if token is None and not is_local_socket(listener):
             logger.warning(
-                "everybody who reaches %s may ask; set %s to ask for a token", host, TOKEN_VARIABLE
+                "anybody who can reach %s can send requests; set %s to require a token",
+                host,
+                TOKEN_VARIABLE,
             )
         facts = service.model.description
         typer.echo(
-            f"serving {run} ({facts['users']:,} users, {facts['items']:,} items) at {address_of(listener)}; Ctrl-C stops",
+            f"serving {run} ({facts['users']:,} users, {facts['items']:,} items) "
+            f"at {address_of(listener)}; Ctrl-C stops",
             err=True,
         )
         serve(service, listener)
-    # Whoever asks again has what they want already; a signal now could only interrupt the
-    # interpreter in its last lines.
+    # The service has stopped already; another signal could only interrupt the interpreter in its
+    # last lines, with a traceback.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     typer.echo("stopped", err=True)
@@ -80,13 +110,13 @@ def _token(file: Path | None) -> str | None:
     from pslrec.errors import ConfigError
 
     if file is None:
+        # An empty variable means none: a token of no characters would let everybody in.
         return os.environ.get(TOKEN_VARIABLE) or None
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"--token-file {file} can not be read: {getattr(error, 'strerror', None) or 'not text'}"
-        ) from error
+        reason = getattr(error, "strerror", None) or "not text"
+        raise ConfigError(f"`--token-file` {file} cannot be read: {reason}") from error
     if not token:
-        raise ConfigError(f"--token-file {file} is empty; put a token into it")
+        raise ConfigError(f"`--token-file` {file} is empty; write a token into it")
     return token

@@ -1,4 +1,4 @@
-"""`pslrec stress`: how losses bear a shift of popularity and false negatives, on any data."""
+"""`pslrec stress`: how robust losses are to popularity shift and false negatives, on any data."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,23 +22,36 @@ if TYPE_CHECKING:
 MODES = ("catalog", "sampled")
 
 Losses = Annotated[
-    str, typer.Option(help="Which to compare; the first is what the others are compared with.")
+    str,
+    typer.Option(metavar="NAME,NAME,...", help="Losses to compare; the first is the reference."),
 ]
 Mode = Annotated[
     str,
-    typer.Option(help="catalog (exact) or sampled (the number of negatives is the loss's own)."),
+    typer.Option(
+        metavar="catalog|sampled",
+        help="Negatives: the whole catalogue, or as many sampled ones as the loss draws by default.",
+    ),
 ]
-Noise = Annotated[str, typer.Option(help="Probabilities of a false negative; empty for none.")]
-Shift = Annotated[str, typer.Option(help="Strengths of the popularity shift; empty for none.")]
-Seeds = Annotated[str, typer.Option(help="Of training, such as 2024,2025,2026.")]
+Noise = Annotated[
+    str,
+    typer.Option(metavar="P,P,...", help='Probabilities of a false negative; "" skips this test.'),
+]
+Shift = Annotated[
+    str,
+    typer.Option(metavar="S,S,...", help='Strengths of popularity shift; "" skips this test.'),
+]
+Seeds = Annotated[
+    str, typer.Option(metavar="N,N,...", help="Training seeds, such as 2024,2025,2026.")
+]
 SettingsFor = Annotated[
     list[str] | None,
     typer.Option(
-        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting of one loss; repeatable."
+        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting for one loss only. Repeatable."
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Directory; stress-DATA if not given.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIRECTORY", help="Where to write. Default: stress-DATA."),
 ]
 
 
@@ -57,14 +70,15 @@ def stress_command(
     out: Out = None,
     threads: Threads = None,
 ) -> None:
-    """Draw the curves of losses under a shift of popularity and under false negatives.
+    """Compare how losses hold up under popularity shift and false negatives.
 
-    Every point is a run of its own. Repeat the command to go on with one that was stopped.
+    Every point of the curves is a run of its own. Repeat the command to resume it after a stop.
     """
     from pslrec.reproduction.stress import StressPlan
 
     use_threads(threads)
-    names, common = listed(losses), parse_settings(settings)
+    names = listed(losses)
+    common = parse_settings(settings)
     plan = StressPlan(
         losses=names,
         noise=numbers(noise, "noise"),
@@ -72,10 +86,14 @@ def stress_command(
         seeds=whole_numbers(seeds, "seeds"),
         options=_settings_of_losses(names, mode, common, settings_for or []),
     )
-    # Settings of a loss are for those that take them; what all have in common must not refuse them.
+    # A setting such as loss.temperature goes to the losses that take it (see `plan`); checked for
+    # all of them here, it would be refused where the default loss does not know it.
     shared = {name: value for name, value in common.items() if not name.startswith("loss.")}
-    negatives = "catalog" if mode == "catalog" else None
-    options = {"data.source": data, "backbone.name": backbone, "sampling.negatives": negatives}
+    options = {
+        "data.source": data,
+        "backbone.name": backbone,
+        "sampling.negatives": "catalog" if mode == "catalog" else None,
+    }
     configuration = configured(options, shared, preset=preset, file=config)
     _stress(configuration, plan, out or Path(f"stress-{stem_of(data)}"), name=stem_of(data))
 
@@ -103,7 +121,7 @@ def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, 
     if len(plan.seeds) == 1:
         tell(
             Console(),
-            "one seed: what gains owe to chance is not known; `--seeds 2024,2025,2026` shows it",
+            "with one seed you cannot tell gains from chance; try `--seeds 2024,2025,2026`",
         )
     tell(Console(), f"curves and tables are in {directory}")
 
@@ -111,7 +129,7 @@ def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, 
 def _settings_of_losses(
     losses: list[str], mode: str, common: dict[str, Any], texts: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """What each loss is trained with: of the common settings those that it takes, then those given for it alone."""
+    """The settings of each loss: the common ones that it takes, overridden by its own."""
     from pslrec.errors import ConfigError
     from pslrec.losses import LOSSES
 
@@ -149,18 +167,18 @@ def _check_for(texts: list[str], losses: list[str]) -> None:
         loss, separator, _ = text.partition(":")
         if not separator or loss.strip() not in losses:
             raise ConfigError(
-                f"`--for {text}` is not LOSS:SECTION.KEY=VALUE with one of the losses {', '.join(losses)}"
+                "`--for` must be LOSS:SECTION.KEY=VALUE with one of the losses "
+                f"{', '.join(losses)}, got `{text}`"
             )
 
 
 def _show(done: "StressProgress", console: Console) -> None:
     from pslrec.cli._progress import clock
 
-    left = f", {clock(done.seconds_left)} left" if done.seconds_left else ""
-    tell(
-        console,
-        f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}{left}",
-    )
+    line = f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}"
+    if done.seconds_left:
+        line += f", {clock(done.seconds_left)} left"
+    tell(console, line)
 
 
 def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:
@@ -168,12 +186,14 @@ def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:
 
     for test in summary["test"].unique(maintain_order=True).to_list():
         table = Table(
-            title=f"\n{TITLES[test]}: test part, gains over {base}", title_justify="left", box=None
+            title=f"\n{TITLES[test]}: test part, gains over {base}",
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            pad_edge=False,
         )
-        table.title_style, table.pad_edge = "bold", False
-        table.add_column(
-            AXES[test].rpartition(" of ")[0] if test == "shift" else "p", justify="right"
-        )
+        strength = AXES[test].rpartition(" of ")[0] if test == "shift" else "p"
+        table.add_column(strength, justify="right")
         table.add_column("loss")
         for heading in ("NDCG@20", "Recall@20", "gain in NDCG", "in Recall"):
             table.add_column(heading, justify="right")

@@ -29,19 +29,28 @@ if TYPE_CHECKING:
     from pslrec.experiment import RunResult
 
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Directory for everything the run leaves behind.")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIRECTORY",
+        help="New directory for the model, metrics, log and checkpoints. Default: save nothing.",
+    ),
 ]
 Refit = Annotated[
     bool,
     typer.Option(
-        "--refit", help="Train again on training and validation data once the epoch is chosen."
+        "--refit",
+        help="Once the best epoch is known, train again on training and validation data.",
     ),
 ]
 WarmStart = Annotated[
     Path | None,
-    typer.Option(metavar="RUN", help="Start from the users and items of a finished run."),
+    typer.Option(metavar="RUN", help="Start from the vectors of a finished run."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Resume the run in --out from its last checkpoint.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")
 ]
@@ -63,7 +72,7 @@ def train_command(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model, choose its epoch on validation data, and judge it on the test data."""
+    """Train a model, pick its best epoch on validation data and evaluate it on test data."""
     if resume:
         config = _config_to_resume(out, data, config)
     use_threads(threads)
@@ -73,6 +82,7 @@ def train_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        # Without the flag the setting of a file or preset holds, so it is not set to false.
         "training.refit": refit or None,
         "training.warm_start": None if warm_start is None else str(warm_start),
     }
@@ -85,20 +95,22 @@ def train_command(
 
 
 def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -> Path | None:
-    """The file with the settings of a run that goes on: the one given, or the run's own."""
+    """The file with the settings of the run to resume: the one given, or the run's own."""
     from pslrec.errors import ConfigError
     from pslrec.files import check_regular
 
     if out is None:
-        raise ConfigError("--resume needs --out, the directory of the run to go on with")
+        raise ConfigError("`--resume` needs `--out`, the directory of the run to resume")
     if config is not None:
         return config
     own = out / "config.toml"
     if own.exists():
         check_regular(own, error=ConfigError)
         return own
+    # With DATA a new run starts: a script can then use one command for the first attempt and
+    # for all that follow.
     if data is None:
-        raise ConfigError(f"there is no run in {out} to go on with; give DATA to begin one")
+        raise ConfigError(f"there is no run in {out} to resume; give DATA to start one")
     return None
 
 
@@ -113,11 +125,15 @@ def _train(
         with TrainingProgress(Console(stderr=True)) as progress:
             return run(configuration, out=out, resume=resume, listeners=[progress.listen])
     except TrainingInterrupted as stop:
-        machine = "" if threads is None else f" --threads {threads}"
-        message = (
-            f"{stop}; go on with: pslrec train --out {shlex.quote(str(out))} --resume{machine}"
-        )
-        typer.echo("stopped; without --out nothing was saved" if out is None else message, err=True)
+        if out is None:
+            message = "stopped; nothing was saved, as there was no --out"
+        else:
+            command = f"pslrec train --out {shlex.quote(str(out))} --resume"
+            # The settings are in the run directory; the number of threads belongs to the machine.
+            if threads is not None:
+                command += f" --threads {threads}"
+            message = f"{stop}; resume with: {command}"
+        typer.echo(message, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -127,4 +143,4 @@ def _show(result: "RunResult", out: Path | None) -> None:
     console = Console()
     show_metrics(result.metrics, console)
     if out is not None:
-        tell(console, f"everything is in {out}")
+        tell(console, f"saved to {out}")

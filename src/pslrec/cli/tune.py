@@ -1,4 +1,4 @@
-"""`pslrec tune`: settings chosen on validation, by trying them."""
+"""`pslrec tune`: search for the settings that do best on validation data."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,18 +38,24 @@ Grid = Annotated[
         "--grid",
         "-g",
         metavar="SECTION.KEY=A,B,...",
-        help="Values to try for a setting; repeatable. Without any: the loss's own search space.",
+        help="Values to try for a setting. Repeatable. Default: the loss's own search space.",
     ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", help="Directory of the search; tune-DATA-BACKBONE-LOSS if not given."
+        "--out",
+        "-o",
+        metavar="DIRECTORY",
+        help="Directory of the search. Default: tune-DATA-BACKBONE-LOSS.",
     ),
 ]
-Metric = Annotated[str | None, typer.Option(help="What to choose by, on validation; ndcg@20.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Validation metric to maximise. Default: ndcg@20."),
+]
 Halving = Annotated[
-    bool, typer.Option("--halving", help="Leave hopeless cells early, by successive halving.")
+    bool, typer.Option("--halving", help="Stop hopeless cells early, by successive halving.")
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output.")
@@ -73,20 +79,27 @@ def tune_command(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a grid of settings: chosen on validation, the test part opened for the chosen cell alone.
+    """Search a grid of settings on validation data; only the best cell is evaluated on test data.
 
-    Every cell is a run directory. Repeat the command to go on with a search that was stopped, or run it twice to share the work.
+    Every cell is a run directory. Repeat the command to resume a search that was stopped, or
+    start it in several terminals to share the work.
     """
     use_threads(threads)
     fixed = parse_settings(settings)
-    options: dict[str, Any] = {"data.source": data, "backbone.name": backbone, "loss.name": loss}
-    options |= {"evaluation.protocol": protocol, "training.seed": seed}
+    options: dict[str, Any] = {
+        "data.source": data,
+        "backbone.name": backbone,
+        "loss.name": loss,
+        "evaluation.protocol": protocol,
+        "training.seed": seed,
+    }
     configuration = configured(options, fixed, preset=preset, file=config)
     values = chosen_grid(grid or [], configuration, list(fixed))
     directory = out or default_directory(configuration)
     how = {"metric": metric, "halving": halving, "budget_seconds": seconds_of(budget)}
     result = _search(configuration, values, directory, **how)
     if as_json:
+        # The file holds exactly what there is to print.
         typer.echo((directory / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
         show_result(result, Console())
@@ -103,7 +116,7 @@ def _search(
 
 
 def default_directory(configuration: "RunConfig") -> Path:
-    """Where a search goes that was not told."""
+    """The directory of a search without `--out`."""
     stem = stem_of(configuration.data.source)
     return Path(f"tune-{stem}-{configuration.backbone.name}-{configuration.loss.name}")
 
@@ -111,47 +124,50 @@ def default_directory(configuration: "RunConfig") -> Path:
 def chosen_grid(
     texts: list[str], configuration: "RunConfig", fixed: list[str]
 ) -> dict[str, list[Any]]:
-    """The grid given on the command line, or the loss's own without the settings that are fixed."""
+    """The grid of the command line, or the loss's own without the settings that `--set` fixes."""
     from pslrec.errors import ConfigError
     from pslrec.tuning import default_grid
 
     if not texts:
-        return {
-            name: list(values) for name, values in default_grid(configuration, fixed=fixed).items()
-        }
+        own = default_grid(configuration, fixed=fixed)
+        return {name: list(values) for name, values in own.items()}
     grid: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")
         name = name.strip()
         if not separator or not name or not values.strip():
-            raise ConfigError(f"`--grid {text}` is not SECTION.KEY=VALUE,VALUE,...")
+            raise ConfigError(
+                "`--grid` must be SECTION.KEY=VALUE,VALUE, such as loss.temperature=0.1,0.2, "
+                f"got `{text}`"
+            )
         if name in fixed or name in grid:
-            raise ConfigError(f"`{name}` is given twice; give its values in one `--grid`")
-        grid[name] = [
-            parse_settings([f"{name}={value.strip()}"])[name] for value in values.split(",")
-        ]
+            raise ConfigError(f"`{name}` is given twice; give all of its values in one `--grid`")
+        grid[name] = []
+        for value in values.split(","):
+            # Read as `--set` would read it, so that both know the same numbers and texts.
+            parsed = parse_settings([f"{name}={value.strip()}"])
+            grid[name].append(parsed[name])
     return grid
 
 
 def show_result(result: "TuningResult", console: Console) -> None:
-    """Print the best cells, what the best one reaches on the test part, and where everything is."""
+    """Print the best cells, the test metrics of the best one, and where everything is."""
     from pslrec.cli._results import show_metrics
 
     console.print(_table(result))
-    n_hidden, n_failed = (
-        len(result.cells) - SHOWN_CELLS,
-        sum(cell.state == "failed" for cell in result.cells),
-    )
+    states = [cell.state for cell in result.cells]
+    n_hidden = len(result.cells) - SHOWN_CELLS
+    n_failed = states.count("failed")
     if n_hidden > 0:
         tell(console, f"and {n_hidden} more in {result.directory / 'results.csv'}")
     if n_failed:
-        tell(console, f"{n_failed} of {len(result.cells)} cells diverged; why is in results.csv")
+        tell(console, f"{n_failed} of {len(result.cells)} cells diverged; results.csv says why")
     if not result.is_complete:
-        n_done = sum(cell.state in ("finished", "failed") for cell in result.cells)
+        n_done = states.count("finished") + n_failed
         tell(
             console,
-            f"the budget is used up with {n_done} of {len(result.cells)} cells finished, so nothing is chosen yet; "
-            "the same command goes on",
+            f"the budget is used up with {n_done} of {len(result.cells)} cells finished, "
+            "so nothing is chosen yet; repeat the command to resume",
         )
         return
     best = result.best
@@ -163,7 +179,7 @@ def show_result(result: "TuningResult", console: Console) -> None:
     show_metrics(result.metrics, console)
     for name in result.at_the_edge():
         value = best.cell.settings[name]
-        tell(console, f"`{name}` = {value} is at the edge of its grid; there may be better beyond")
+        tell(console, f"`{name}` = {value} is at the edge of its grid; try values beyond it")
     tell(console, f"train it again with: pslrec train --config {result.directory / 'best.toml'}")
 
 
@@ -175,12 +191,12 @@ def _table(result: "TuningResult") -> Table:
     for heading in (f"validation {result.metric}", "epoch", "of", ""):
         table.add_column(heading, justify="right")
     for outcome in result.cells[:SHOWN_CELLS]:
+        cells = [str(outcome.cell.settings[name]) for name in names]
         value = outcome.value(result.metric)
-        table.add_row(
-            *(str(outcome.cell.settings[name]) for name in names),
-            "" if value is None else f"{value:.4f}",
-            str(outcome.found.get("best_epoch", "")),
-            str(outcome.epochs or ""),
-            "" if outcome.state == "finished" else outcome.state,
-        )
+        cells.append("" if value is None else f"{value:.4f}")
+        cells.append(str(outcome.found.get("best_epoch", "")))
+        cells.append(str(outcome.epochs or ""))
+        # The last column says what is unusual; "finished" in every row would hide it.
+        cells.append("" if outcome.state == "finished" else outcome.state)
+        table.add_row(*cells)
     return table
