@@ -69,9 +69,12 @@ def _validations(trained: Sequence[tuple[int, RunRecord]]) -> Chart | None:
     series = []
     on_test = []
     for style, record in trained:
-        # Most runs validate every few epochs only.
-        validated = [epoch for epoch in record.epochs if epoch.validation is not None]
-        points = [(epoch.number, epoch.validation) for epoch in validated]
+        points = []
+        for epoch in record.epochs:
+            validation = epoch.validation
+            # Most runs validate every few epochs only.
+            if validation is not None:
+                points.append((epoch.number, validation))
         if points:
             best = record.metrics.get("best_epoch")
             series.append(Series(record.label, points, style, highlight=best))

@@ -25,7 +25,7 @@ from pslrec.reporting._document import (
     words,
 )
 from pslrec.reporting._improvement import improvement_blocks
-from pslrec.reporting._noise import mean_curve, noise_chart
+from pslrec.reporting._noise import mean_curves, noise_chart
 from pslrec.reporting._results import (
     HYPER,
     LOSS_ORDER,
@@ -308,10 +308,7 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
             if value is not None:
                 curves.setdefault(row["loss"], {}).setdefault(p, []).append(value)
     losses = sorted({row["loss"] for row in rows}, key=str.lower)
-    curves_of = {
-        source: {loss: mean_curve(points) for loss, points in curves.items()}
-        for source, curves in found.items()
-    }
+    curves_of = {source: mean_curves(curves) for source, curves in found.items()}
     values = [v for curves in curves_of.values() for curve in curves.values() for _, v in curve]
     return [
         noise_chart(
