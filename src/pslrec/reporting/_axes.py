@@ -81,15 +81,20 @@ def nice_ticks(low: float, high: float, *, count: int = 5, is_whole: bool = Fals
 
     smallest_step = (high - low) / max(count, 1)
     power = 10.0 ** math.floor(math.log10(smallest_step))
-    # The last of the steps, 10, always suffices; the slack keeps a step that rounding put just below.
-    step = next(each * power for each in STEPS if each * power >= smallest_step * (1 - 1e-9))
+    # The last multiple is 10, so that there always is one. The slack accepts a step that rounding
+    # has put just below.
+    for multiple in STEPS:
+        step = multiple * power
+        if step >= smallest_step * (1 - 1e-9):
+            break
     if is_whole:
         step = float(max(1, math.ceil(step - 1e-9)))
 
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
-    # Rounding removes what binary fractions leave, such as 0.30000000000000004; adding 0 turns -0.0 into 0.0.
+    # Rounding removes what binary fractions leave, such as 0.30000000000000004, and adding 0 turns
+    # -0.0 into 0.0.
     digits = max(0, 2 - math.floor(math.log10(step)))
     return [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
 
@@ -100,9 +105,9 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     >>> tick_labels([0.0, 0.05, 0.1]), tick_labels([0.0, 50_000.0])
     (['0.00', '0.05', '0.10'], ['0', '50,000'])
     """
-    # Written out, a number of seven digits would run into the axis.
-    is_short = all(abs(tick) < 1e6 for tick in ticks)
-    if is_short:
+    largest = max(map(abs, ticks), default=0.0)
+    # Written out, a number of seven digits would not fit beside the axis.
+    if largest < 1e6:
         for digits in range(9):
             if all(_is_exact(tick, digits) for tick in ticks):
                 return [f"{tick:,.{digits}f}" for tick in ticks]
@@ -155,7 +160,7 @@ def scale_for(
         low = smallest
         high = largest
 
-    # Labels are made of all ticks, so that their decimals do not depend on which of them are in view.
+    # Labels are made of all ticks, so that their decimals do not depend on what is in view.
     in_view = []
     for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         if low <= tick <= high:

@@ -14,15 +14,17 @@ from markupsafe import Markup
 from pslrec.reporting._axes import Axis, Scale, scale_for
 from pslrec.reporting._document import MISSING, Cell, Chart, LegendEntry, Table, number, words
 from pslrec.reporting._svg import (
-    MARKERS,
     Point,
-    Shape,
+    Sample,
     element,
     group,
     marker,
+    marker_of,
     path,
+    shape,
     style_class,
     swatch,
+    text,
 )
 
 # Small enough for a phone, which would shrink a wider picture beyond reading; wide pages set charts
@@ -182,8 +184,8 @@ def histogram(
             outline.append((across(edges[place + 1]), up(share)))
         outline.append((across(edges[-1]), up(0.0)))
         commands = path(outline)
-        filled = element("path", d=commands, class_="area")
-        line = element("path", d=commands, class_="line")
+        filled = shape(commands, "area")
+        line = shape(commands, "line")
         # All groups but the first are dashed, so that outlines differ in more than their colour.
         kind = style_class(style, is_reference=style > 0)
         parts.append(element("g", filled, line, class_=kind))
@@ -234,7 +236,7 @@ def bar_chart(
     for name, value in shown:
         # An empty name takes its line all the same.
         for line in textwrap.wrap(name, MOST_LETTERS) or [""]:
-            parts.append(element("text", line, x=6.0, y=foot + 11, class_="name"))
+            parts.append(text(line, 6.0, foot + 11, "name"))
             foot += NAME_HEIGHT
         foot += BAR_HEIGHT
         parts.extend(_bar(name, value, across, foot, pattern))
@@ -259,7 +261,7 @@ def _bar(name: str, value: float, across: Scale, foot: float, pattern: str) -> l
     bar = element("rect", tip, x=left, y=foot - 14, width=width, height=8, class_="bar")
     return [
         element("g", bar, class_=style_class(style)),
-        element("text", written, x=end, y=foot - 6.5, class_=side),
+        text(written, end, foot - 6.5, side),
     ]
 
 
@@ -267,17 +269,17 @@ def _frame(across: Scale, up: Scale, x: Axis, y: Axis) -> Markup:
     parts = []
     for value, label in up.ticks:
         height = up(value)
-        parts.append(element("path", d=f"M{LEFT:g} {height:.1f}H{RIGHT:g}", class_="grid"))
-        parts.append(element("text", label, x=LEFT - 6, y=height + 4, class_="tick end"))
+        parts.append(shape(f"M{LEFT:g} {height:.1f}H{RIGHT:g}", "grid"))
+        parts.append(text(label, LEFT - 6, height + 4, "tick end"))
     for value, label in across.ticks:
         place = across(value)
-        parts.append(element("path", d=f"M{place:.1f} {BOTTOM:g}v4", class_="axis"))
-        parts.append(element("text", label, x=place, y=BOTTOM + 17, class_="tick middle"))
+        parts.append(shape(f"M{place:.1f} {BOTTOM:g}v4", "axis"))
+        parts.append(text(label, place, BOTTOM + 17, "tick middle"))
     middle = (LEFT + RIGHT) / 2
-    parts.append(element("path", d=f"M{LEFT:g} {BOTTOM:g}H{RIGHT:g}", class_="axis"))
+    parts.append(shape(f"M{LEFT:g} {BOTTOM:g}H{RIGHT:g}", "axis"))
     # Above the axis and lying flat: letters turned by 90 degrees are hard to read.
-    parts.append(element("text", y.label, x=4, y=12, class_="label"))
-    parts.append(element("text", x.label, x=middle, y=HEIGHT - 8, class_="label middle"))
+    parts.append(text(y.label, 4, 12, "label"))
+    parts.append(text(x.label, middle, HEIGHT - 8, "label middle"))
     return group(parts)
 
 
@@ -289,10 +291,10 @@ def _vertical_grid(across: Scale, top: float, bottom: float, axis: Axis) -> Mark
             kind = "axis"
         place = across(value)
         line = f"M{place:.1f} {top:g}V{bottom + 2:.1f}"
-        parts.append(element("path", d=line, class_=kind))
-        parts.append(element("text", label, x=place, y=bottom + 16, class_="tick middle"))
+        parts.append(shape(line, kind))
+        parts.append(text(label, place, bottom + 16, "tick middle"))
     middle = (across.start + across.end) / 2
-    parts.append(element("text", axis.label, x=middle, y=bottom + 34, class_="label middle"))
+    parts.append(text(axis.label, middle, bottom + 34, "label middle"))
     return group(parts)
 
 
@@ -307,11 +309,11 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
     # Later shapes cover earlier ones: the line, error bars, the ring, and the marks on top.
     parts = []
     if one.is_connected and len(places) > 1:
-        parts.append(element("path", d=path(places), class_="line"))
+        parts.append(shape(path(places), "line"))
     for (a, b), error in zip(one.points, one.errors or (), strict=False):
         if math.isfinite(a + b + error) and error > 0:
             bar = f"M{across(a):.1f} {up(b - error):.1f}V{up(b + error):.1f}"
-            parts.append(element("path", d=bar, class_="error"))
+            parts.append(shape(bar, "error"))
     for (a, _), (left, top) in zip(one.points, places, strict=True):
         if a == one.highlight and math.isfinite(left + top):
             parts.append(element("circle", cx=left, cy=top, r=6.5, class_="ring"))
@@ -322,8 +324,7 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
 
 
 def _marks(one: Series, places: Sequence[Point], x: Axis) -> list[Markup]:
-    style = one.style or 0
-    shape = MARKERS[style % len(MARKERS)]
+    mark = marker_of(one.style or 0)
     every = max(1, math.ceil(len(places) / MOST_MARKS))
     marks = []
     for place in range(0, len(places), every):
@@ -331,17 +332,17 @@ def _marks(one: Series, places: Sequence[Point], x: Axis) -> list[Markup]:
         if math.isfinite(left + top):
             a, b = one.points[place]
             tip = f"{one.label}, {x.label} {_x_text(a, x)}: {b:{DIGITS}}"
-            marks.append(marker(shape, left, top, title=tip, is_hollow=one.is_reference))
+            marks.append(marker(mark, left, top, title=tip, is_hollow=one.is_reference))
     return marks
 
 
 def _swatch(one: Series) -> Markup:
-    shape: Shape = "both"
+    sample: Sample = "both"
     if not one.has_marks:
-        shape = "line"
+        sample = "line"
     elif not one.is_connected:
-        shape = "mark"
-    return swatch(one.style or 0, shape, is_reference=one.is_reference)
+        sample = "mark"
+    return swatch(one.style or 0, sample, is_reference=one.is_reference)
 
 
 def _cut_off(parts: Sequence[Markup]) -> Markup:
@@ -356,8 +357,8 @@ def _cut_off(parts: Sequence[Markup]) -> Markup:
 def _filled(area: Area, across: Scale, up: Scale) -> Markup:
     # Out along one line and back along the other.
     outline = [*area.lower, *reversed(area.upper)]
-    shape = path([(across(a), up(b)) for a, b in outline], is_closed=True)
-    filled = element("path", d=shape, class_="area")
+    commands = path([(across(a), up(b)) for a, b in outline], is_closed=True)
+    filled = shape(commands, "area")
     return element("g", filled, class_=style_class(area.style))
 
 
@@ -365,8 +366,8 @@ def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
     texts = area.notes or {}
     written = []
     for place, (a, b) in enumerate(area.upper):
-        text = texts.get(a)
-        if not text or not math.isfinite(b):
+        note = texts.get(a)
+        if not note or not math.isfinite(b):
             continue
         left = across(a)
         side = "middle"
@@ -376,7 +377,7 @@ def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
             left += 6
         elif place == len(area.upper) - 1:
             side = "end"
-        written.append(element("text", text, x=left, y=up(b) - 7, class_=f"value {side}"))
+        written.append(text(note, left, up(b) - 7, f"value {side}"))
     return written
 
 

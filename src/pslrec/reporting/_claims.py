@@ -49,7 +49,7 @@ def claims_blocks(rows: Sequence[Row]) -> list[Block]:
     Args:
         rows: the rows of `claims.csv`; nothing comes out if they lack the columns of that file.
     """
-    if not rows or any(name not in rows[0] for name in NEEDED):
+    if not rows or not set(NEEDED) <= rows[0].keys():
         return []
     decided = []
     undecided = []

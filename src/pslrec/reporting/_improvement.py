@@ -5,13 +5,20 @@ from statistics import fmean
 from typing import TypeVar
 
 from pslrec.reporting._document import Block, Table, percent, words
-from pslrec.reporting._results import METRICS, NAMED, PROPOSED, TITLES, Result
+from pslrec.reporting._results import (
+    METRICS,
+    PROPOSED,
+    TITLES,
+    Result,
+    differing_columns,
+)
 
 TITLE = f"What the best of {', '.join(PROPOSED[:-1])} and {PROPOSED[-1]} gains over SL (Imp.%)"
 Seed = TypeVar("Seed", str, int)
 # What losses must have in common to be compared. Hyper-parameters are each loss's own.
-SHARED = tuple(name for name in NAMED if name not in ("loss", "form"))
 ALWAYS_NAMED = ("dataset", "backbone")
+NAMED_IF_DIFFERENT = ("setting", "noise", "mode", "protocol")
+SHARED = (*ALWAYS_NAMED, *NAMED_IF_DIFFERENT)
 
 
 def improvement_blocks(results: Sequence[Result]) -> list[Block]:
@@ -23,11 +30,10 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
     """
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
-        key = tuple(result.key[name] for name in SHARED)
-        groups.setdefault(key, []).append(result)
+        groups.setdefault(result.named(SHARED), []).append(result)
 
     rows = []
-    shown = _columns(results)
+    shown = [*ALWAYS_NAMED, *differing_columns(results, NAMED_IF_DIFFERENT)]
     for members in groups.values():
         row = [words(members[0].key[name]) for name in shown]
         is_known = False
@@ -45,15 +51,6 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
     for metric in METRICS:
         columns += [f"{TITLES[metric]}, ours", "published"]
     return [Table(TITLE, columns, rows)]
-
-
-def _columns(results: Sequence[Result]) -> list[str]:
-    columns = []
-    for name in SHARED:
-        values = {result.key[name] for result in results}
-        if name in ALWAYS_NAMED or len(values) > 1:
-            columns.append(name)
-    return columns
 
 
 def _best_gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
@@ -96,7 +93,12 @@ def gain_over(over: Mapping[Seed, float], base: Mapping[Seed, float]) -> float |
     common = over.keys() & base.keys()
     if not common:
         return None
-    below = fmean(base[seed] for seed in common)
-    if not below:
+    above = []
+    below = []
+    for seed in common:
+        above.append(over[seed])
+        below.append(base[seed])
+    mean = fmean(below)
+    if not mean:
         return None
-    return fmean(over[seed] for seed in common) / below - 1
+    return fmean(above) / mean - 1

@@ -109,33 +109,35 @@ def improvement_area(curves: Mapping[str, Curve], order: Sequence[str]) -> Area 
             break
 
     best = ""
-    best_gain = 0.0
-    best_levels: list[float] = []
+    best_ratio = 0.0
     for loss, curve in curves.items():
-        if not loss.lower().startswith("psl"):
-            continue
-        values = dict(curve)
-        levels = [p for p in values if base.get(p, 0.0) > 0]
+        ratios = _ratios(curve, base)
         # An area needs two points at least.
-        if len(levels) < 2:
+        if not loss.lower().startswith("psl") or len(ratios) < 2:
             continue
-        gain = statistics.fmean(values[p] / base[p] for p in levels)
-        if not best or gain > best_gain:
+        ratio = statistics.fmean(ratios.values())
+        if not best or ratio > best_ratio:
             best = loss
-            best_gain = gain
-            best_levels = levels
+            best_ratio = ratio
     if not best:
         return None
 
-    upper = dict(curves[best])
+    values = dict(curves[best])
+    lower = []
+    upper = []
     notes = {}
-    for p in best_levels:
-        gain = 100 * (upper[p] / base[p] - 1)
-        notes[p] = f"{gain:+.1f} %"
-    return Area(
-        label=f"{best} over SL",
-        lower=[(p, base[p]) for p in best_levels],
-        upper=[(p, upper[p]) for p in best_levels],
-        style=list(order).index(best),
-        notes=notes,
-    )
+    for p, ratio in _ratios(curves[best], base).items():
+        lower.append((p, base[p]))
+        upper.append((p, values[p]))
+        notes[p] = f"{100 * (ratio - 1):+.1f} %"
+    return Area(f"{best} over SL", lower, upper, list(order).index(best), notes)
+
+
+def _ratios(curve: Curve, base: Mapping[float, float]) -> dict[float, float]:
+    ratios = {}
+    for p, value in curve:
+        below = base.get(p, 0.0)
+        # SL may have no value at this level, or find nothing at all.
+        if below > 0:
+            ratios[p] = value / below
+    return ratios

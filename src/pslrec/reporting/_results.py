@@ -1,9 +1,9 @@
-"""The results of a reproduction as its CSV files hold them: a row per run, grouped into cells of several seeds."""
+"""The results of a reproduction, read from CSV files: a row per run, grouped into cells by seed."""
 
 import csv
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,10 @@ class Result:
     ours: Mapping[str, Mapping[str, float]]
     published: Mapping[str, float]
 
+    def named(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The values of some of its columns."""
+        return tuple(self.key[name] for name in names)
+
     def mean(self, metric: str) -> float | None:
         """Our mean over seeds; `None` where no run has the metric."""
         values = self.ours[metric].values()
@@ -73,11 +77,31 @@ class Result:
         return ours / published - 1
 
     def is_inside_noise(self, metric: str) -> bool | None:
-        """Whether one more run of ours could give the published value; `None` if nothing can be said."""
+        """Whether one more run of ours could give the published value; `None` if that is unknown."""
         published = self.published.get(metric)
         if published is None:
             return None
         return is_inside_noise(self.ours[metric].values(), published)
+
+
+def differing_columns(
+    results: Sequence[Result], names: Iterable[str], *, ignore_empty: bool = False
+) -> list[str]:
+    """Find the columns that do not have the same value in all cells.
+
+    Args:
+        results: the cells.
+        names: the columns to look at.
+        ignore_empty: cells without a value do not count as different from the others.
+    """
+    found = []
+    for name in names:
+        values = {result.key[name] for result in results}
+        if ignore_empty:
+            values.discard("")
+        if len(values) > 1:
+            found.append(name)
+    return found
 
 
 def results_of(rows: Sequence[Row]) -> list[Result]:
@@ -89,7 +113,7 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
     names = (*NAMED, *HYPER)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row.get(name) or "" for name in names)
+        key = columns_of(row, names)
         groups.setdefault(key, []).append(row)
 
     results = []
@@ -104,6 +128,15 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
                 published[metric] = printed
         results.append(Result(dict(zip(names, key, strict=True)), ours, published))
     return results
+
+
+def columns_of(row: Row, names: Iterable[str]) -> tuple[str, ...]:
+    """Some columns of a row; those that it lacks are empty.
+
+    >>> columns_of({"loss": "SL"}, ("loss", "form"))
+    ('SL', '')
+    """
+    return tuple(row.get(name) or "" for name in names)
 
 
 def _by_seed(rows: Sequence[Row], column: str) -> dict[str, float]:
@@ -125,7 +158,8 @@ def read_results(file: Path) -> list[dict[str, str]]:
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for record in csv.DictReader(lines):
-                # A line that is too long has its surplus under None; one that is too short has None as its values.
+                # A line that is too long has its surplus under the name None; in one that is too
+                # short, the last values are None.
                 record.pop(None, None)
                 rows.append({name: text or "" for name, text in record.items()})
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
-Shape = Literal["line", "mark", "both", "area"]
+Sample = Literal["line", "mark", "both", "area"]
 Point = tuple[float, float]
 
 N_STYLES = 8
@@ -50,6 +50,16 @@ def _plain(value: object) -> str:
     return str(value)
 
 
+def shape(commands: str, kind: str) -> Markup:
+    """A path of the given class; the class says whether it is a line, an area or a grid line."""
+    return element("path", d=commands, class_=kind)
+
+
+def text(content: str, x: float, y: float, kind: str) -> Markup:
+    """A text with its baseline at y; the class says which end or middle of it is at x."""
+    return element("text", content, x=x, y=y, class_=kind)
+
+
 def group(parts: Iterable[Markup]) -> Markup:
     """Elements one after the other."""
     return Markup("").join(parts)
@@ -90,13 +100,19 @@ def path(points: Sequence[Point], *, is_closed: bool = False) -> str:
     return "".join(commands)
 
 
+def marker_of(style: int) -> str:
+    """The mark of a style."""
+    # Five marks and eight colours: forty styles differ in one or the other.
+    return MARKERS[style % len(MARKERS)]
+
+
 def marker(
-    shape: str, x: float, y: float, *, title: str = "", radius: float = 3.2, is_hollow: bool = False
+    mark: str, x: float, y: float, *, title: str = "", radius: float = 3.2, is_hollow: bool = False
 ) -> Markup:
     """A mark at a point.
 
     Args:
-        shape: one of `MARKERS`.
+        mark: one of `MARKERS`.
         x: of its centre.
         y: of its centre.
         title: shown when the mark is pointed at.
@@ -106,7 +122,7 @@ def marker(
     tip = []
     if title:
         tip.append(element("title", title))
-    if shape == "cross":
+    if mark == "cross":
         falling = [(x - radius, y - radius), (x + radius, y + radius)]
         rising = [(x - radius, y + radius), (x + radius, y - radius)]
         # Two strokes have no inside that could be filled.
@@ -115,27 +131,26 @@ def marker(
     fill = "solid"
     if is_hollow:
         fill = "hollow"
-    if shape == "circle":
+    if mark == "circle":
         return element("circle", *tip, cx=x, cy=y, r=radius, class_=fill)
-    corners = [(x + radius * right, y + radius * down) for right, down in CORNERS[shape]]
+    corners = [(x + radius * right, y + radius * down) for right, down in CORNERS[mark]]
     return element("path", *tip, d=path(corners, is_closed=True), class_=fill)
 
 
-def swatch(style: int, shape: Shape, *, is_reference: bool = False) -> Markup:
+def swatch(style: int, sample: Sample, *, is_reference: bool = False) -> Markup:
     """The sample of a series or an area that stands in a legend.
 
     Args:
         style: number of the colour and mark.
-        shape: which of them the chart draws.
+        sample: which of them the chart draws.
         is_reference: whether it is dashed.
     """
     parts = []
-    if shape in ("line", "both"):
-        parts.append(element("path", d="M1 7L25 7", class_="line"))
-    if shape in ("mark", "both"):
-        mark = MARKERS[style % len(MARKERS)]
-        parts.append(marker(mark, 13.0, 7.0, is_hollow=is_reference))
-    if shape == "area":
+    if sample in ("line", "both"):
+        parts.append(shape("M1 7L25 7", "line"))
+    if sample in ("mark", "both"):
+        parts.append(marker(marker_of(style), 13.0, 7.0, is_hollow=is_reference))
+    if sample == "area":
         parts.append(element("rect", x=1, y=2, width=24, height=10, class_="area"))
     inside = element("g", *parts, class_=style_class(style, is_reference=is_reference))
     return element(
