@@ -7,23 +7,33 @@ from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
 from pslrec.reporting._results import LOSS_ORDER, PROPOSED, TITLES
 from pslrec.reporting._runs import run_report
+from pslrec.reporting._seed_noise import (
+    ENOUGH_SEEDS,
+    BySeed,
+    is_inside_noise,
+    verdict_over_seeds,
+)
 from pslrec.reporting._surrogates import activations, weights
 from pslrec.reporting._svg import element
 
 __all__ = [
+    "ENOUGH_SEEDS",
     "LOSS_ORDER",
     "PROPOSED",
     "TITLES",
     "Area",
     "Axis",
+    "BySeed",
     "Chart",
     "Series",
     "activations",
     "element",
     "gain_over",
     "histogram",
+    "is_inside_noise",
     "line_chart",
     "reproduction_report",
     "run_report",
+    "verdict_over_seeds",
     "weights",
 ]

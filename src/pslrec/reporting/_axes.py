@@ -1,4 +1,4 @@
-"""Axes: which values get a tick, how they are written, and where they lie in a picture."""
+"""Axes: which values get a tick, how ticks are written, and where values lie in a picture."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,15 +9,15 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis is for.
+    """What one axis of a chart shows.
 
     Args:
         label: quantity and unit.
-        is_whole: ticks at whole numbers only.
+        is_whole: put ticks at whole numbers only.
         from_zero: always show 0.
-        categories: names of the positions 0, 1, ... instead of numbers.
-        limits: shown at least, even without data there.
-        ceiling: what lies above is cut off.
+        categories: names of the positions 0, 1, ... of an axis without numbers.
+        limits: a range to show even where there is no data.
+        ceiling: cut off what lies above, so that one steep line does not flatten the others.
     """
 
     label: str
@@ -30,13 +30,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps values to positions in a picture, linearly.
+    """A linear map from values to positions in a picture.
 
     Args:
-        low: value at `start`.
-        high: value at `end`.
-        start: position in the picture.
-        end: position in the picture.
+        low: the value at `start`.
+        high: the value at `end`.
+        start: a position in the picture.
+        end: another one; it may be the smaller of the two, since y grows downwards in SVG.
         ticks: values with a tick, and their labels.
     """
 
@@ -47,30 +47,54 @@ class Scale:
     ticks: Sequence[tuple[float, str]]
 
     def __call__(self, value: float) -> float:
-        """Where a value lies."""
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        """The position of a value."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
 
 
 def nice_ticks(low: float, high: float, *, count: int = 5, is_whole: bool = False) -> list[float]:
-    """Round values from below `low` to above `high`, about `count` of them.
+    """Round values from below `low` to above `high`.
+
+    Args:
+        low: the smallest value to enclose.
+        high: the largest.
+        count: about how many ticks.
+        is_whole: whole numbers only.
 
     >>> nice_ticks(0.02, 0.93)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     >>> nice_ticks(1, 3, is_whole=True)
     [1.0, 2.0, 3.0]
     """
-    # Values that are all the same get room around them.
-    if high - low <= 1e-9 * max(abs(low), abs(high)) or high - low < 1e-12:
-        margin = 1.0 if is_whole else abs(low) * 0.1
-        low, high = (low - margin, high + margin) if abs(low) > 1e-12 else (0.0, 1.0)
-    raw = (high - low) / max(count, 1)
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(step * power for step in STEPS if step * power >= raw * (1 - 1e-9))
+    span = high - low
+    # A scale divides by its span, so values that are all the same get room around them.
+    if span <= 1e-9 * max(abs(low), abs(high)) or span < 1e-12:
+        if abs(low) <= 1e-12:
+            low = 0.0
+            high = 1.0
+        else:
+            margin = abs(low) * 0.1
+            if is_whole:
+                margin = 1.0
+            low -= margin
+            high += margin
+
+    smallest_step = (high - low) / max(count, 1)
+    power = 10.0 ** math.floor(math.log10(smallest_step))
+    # The last multiple is 10, so that there always is one. The slack accepts a step that rounding
+    # has put just below.
+    for multiple in STEPS:
+        step = multiple * power
+        if step >= smallest_step * (1 - 1e-9):
+            break
     if is_whole:
         step = float(max(1, math.ceil(step - 1e-9)))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
-    # Rounding away what binary fractions leave, such as 0.30000000000000004.
+    # Rounding removes what binary fractions leave, such as 0.30000000000000004, and adding 0 turns
+    # -0.0 into 0.0.
     digits = max(0, 2 - math.floor(math.log10(step)))
     return [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
 
@@ -81,14 +105,17 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     >>> tick_labels([0.0, 0.05, 0.1]), tick_labels([0.0, 50_000.0])
     (['0.00', '0.05', '0.10'], ['0', '50,000'])
     """
-    if ticks and max(abs(tick) for tick in ticks) >= 1e6:
-        return [f"{tick:.3g}" for tick in ticks]
-    for digits in range(9):
-        if all(
-            math.isclose(tick, round(tick, digits), rel_tol=1e-9, abs_tol=1e-12) for tick in ticks
-        ):
-            return [f"{tick:,.{digits}f}" for tick in ticks]
+    largest = max(map(abs, ticks), default=0.0)
+    # Written out, a number of seven digits would not fit beside the axis.
+    if largest < 1e6:
+        for digits in range(9):
+            if all(_is_exact(tick, digits) for tick in ticks):
+                return [f"{tick:,.{digits}f}" for tick in ticks]
     return [f"{tick:.3g}" for tick in ticks]
+
+
+def _is_exact(value: float, digits: int) -> bool:
+    return math.isclose(value, round(value, digits), rel_tol=1e-9, abs_tol=1e-12)
 
 
 def scale_for(
@@ -103,35 +130,39 @@ def scale_for(
 
     Args:
         values: at least one, unless the axis has categories or limits.
-        axis: what it is for.
-        positions: where it begins and ends in the picture.
+        axis: may add to the range of the values, or cut it off.
+        positions: where the axis begins and ends in the picture.
         count: about how many ticks.
         is_tight: end at the outermost values instead of the next ticks.
     """
     start, end = positions
     if axis.categories is not None:
-        n = len(axis.categories)
-        return Scale(
-            -0.5,
-            n - 0.5,
-            start,
-            end,
-            [(float(place), name) for place, name in enumerate(axis.categories)],
-        )
-    below = [value for value in values if axis.ceiling is None or value <= axis.ceiling]
-    shown = [
-        *below,
-        *(axis.limits or ()),
-        *([0.0] if axis.from_zero else []),
-        *([] if axis.ceiling is None else [axis.ceiling]),
-    ]
-    ticks = nice_ticks(min(shown), max(shown), count=count, is_whole=axis.is_whole)
-    low, high = ticks[0], ticks[-1]
-    if is_tight and min(shown) < max(shown):
-        low, high = min(shown), max(shown)
-    labelled = [
-        (tick, text)
-        for tick, text in zip(ticks, tick_labels(ticks), strict=True)
-        if low <= tick <= high
-    ]
-    return Scale(low, high, start, end, labelled)
+        # Half a place of room on either side keeps the outermost categories off the edges.
+        named = [(float(place), name) for place, name in enumerate(axis.categories)]
+        return Scale(-0.5, len(named) - 0.5, start, end, named)
+
+    shown = list(values)
+    if axis.ceiling is not None:
+        shown = [value for value in shown if value <= axis.ceiling]
+    if axis.limits is not None:
+        shown.extend(axis.limits)
+    if axis.from_zero:
+        shown.append(0.0)
+    if axis.ceiling is not None:
+        shown.append(axis.ceiling)
+
+    smallest = min(shown)
+    largest = max(shown)
+    ticks = nice_ticks(smallest, largest, count=count, is_whole=axis.is_whole)
+    low = ticks[0]
+    high = ticks[-1]
+    if is_tight and smallest < largest:
+        low = smallest
+        high = largest
+
+    # Labels are made of all ticks, so that their decimals do not depend on what is in view.
+    in_view = []
+    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
+        if low <= tick <= high:
+            in_view.append((tick, label))
+    return Scale(low, high, start, end, in_view)

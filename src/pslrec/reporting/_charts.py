@@ -1,7 +1,7 @@
-"""Charts as SVG with their data: lines and points, histograms, bars.
+"""Charts as SVG together with their data: lines and points, histograms, bars.
 
-A series is told from the others by the shape of its marks as well as by its colour, and what it is compared with is
-dashed, so that neither colour nor a screen is needed to read a chart.
+A series is told from the others by the shape of its marks as well as by its colour, and what the
+others are compared with is dashed, so that a chart can be read without colour and on paper.
 """
 
 import math
@@ -13,15 +13,32 @@ from markupsafe import Markup
 
 from pslrec.reporting._axes import Axis, Scale, scale_for
 from pslrec.reporting._document import MISSING, Cell, Chart, LegendEntry, Table, number, words
-from pslrec.reporting._svg import MARKERS, N_STYLES, Shape, element, group, marker, path, swatch
+from pslrec.reporting._svg import (
+    Point,
+    Sample,
+    element,
+    group,
+    marker,
+    marker_of,
+    path,
+    shape,
+    style_class,
+    swatch,
+    text,
+)
 
+# Small enough for a phone, which would shrink a wider picture beyond reading; wide pages set charts
+# side by side.
 WIDTH, HEIGHT = 400.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 388.0, 26.0, 208.0
-# What a chart shows at most of a series, and its table of all of them, to keep the page small.
+# How much of a long curve is kept, to keep the page small: points per series, and cells in the
+# table of all series.
 MOST_POINTS, MOST_CELLS = 200, 4000
+# More marks than this would hide the line.
 MOST_MARKS = 30
-# Of a name in one line; on a phone letters are larger.
+# How many letters of a bar's name fit on one line; on a phone, letters are larger.
 MOST_LETTERS = 50
+NAME_HEIGHT, BAR_HEIGHT = 14.0, 16.0
 DIGITS = ".4g"
 
 
@@ -30,18 +47,18 @@ class Series:
     """Points that belong together.
 
     Args:
-        label: its name in the legend.
+        label: the name in the legend.
         points: pairs of x and y; points that are not finite leave a gap.
-        style: number of its colour and shape; its place among the series if not given.
-        is_reference: dashed, for what the others are compared with.
-        is_connected: whether a line joins the points.
+        style: number of the colour and mark; the place among the series if it is not given.
+        is_reference: draw dashed, as what the others are compared with.
+        is_connected: join the points by a line.
         errors: half lengths of error bars, one per point.
-        highlight: x of a point with a ring around it.
-        has_marks: whether its points are marked.
+        highlight: draw a ring around the point with this x.
+        has_marks: mark the points.
     """
 
     label: str
-    points: Sequence[tuple[float, float]]
+    points: Sequence[Point]
     style: int | None = None
     is_reference: bool = False
     is_connected: bool = True
@@ -50,11 +67,9 @@ class Series:
     has_marks: bool = True
 
     @property
-    def finite(self) -> list[tuple[float, float]]:
+    def finite(self) -> list[Point]:
         """The points that can be drawn."""
-        return [
-            point for point in self.points if math.isfinite(point[0]) and math.isfinite(point[1])
-        ]
+        return [(x, y) for x, y in self.points if math.isfinite(x) and math.isfinite(y)]
 
 
 @dataclass(frozen=True)
@@ -62,15 +77,16 @@ class Area:
     """A filled area between two lines with the same x.
 
     Args:
-        label: its name in the legend.
-        lower: one line.
-        upper: the other.
-        notes: texts above points of the upper line, by x.
+        label: the name in the legend.
+        lower: one of the lines.
+        upper: the other one.
+        style: number of the colour.
+        notes: texts to write above points of the upper line, by x.
     """
 
     label: str
-    lower: Sequence[tuple[float, float]]
-    upper: Sequence[tuple[float, float]]
+    lower: Sequence[Point]
+    upper: Sequence[Point]
     style: int = 0
     notes: Mapping[float, str] | None = None
 
@@ -84,48 +100,55 @@ def line_chart(
     y: Axis,
     area: Area | None = None,
 ) -> Chart:
-    """Lines or points over a common axis.
+    """Draw lines or points over a common axis.
 
-    >>> chart = line_chart("Loss", "It falls.", [Series("sl", [(1, 2.0), (2, 1.5)])], x=Axis("epoch"), y=Axis("loss"))
+    Args:
+        title: a few words above the picture.
+        description: what the picture shows.
+        series: long ones are thinned out.
+        x: the common axis; with categories, x of a point is the number of its category.
+        y: the axis of the values.
+        area: drawn below the lines.
+
+    >>> falling = Series("sl", [(1, 2.0), (2, 1.5)])
+    >>> chart = line_chart("Loss", "It falls.", [falling], x=Axis("epoch"), y=Axis("loss"))
     >>> chart.data.columns
     ['epoch', 'sl']
     """
-    series = [
-        replace(one, style=place if one.style is None else one.style)
-        for place, one in enumerate(series)
-    ]
-    series = _thinned(series)
-    data = _data_table(title, series, x)
-    xs = [point[0] for one in series for point in one.finite]
-    ys = [point[1] for one in series for point in one.finite] + [
-        end for one in series for end in _error_ends(one)
-    ]
-    legend = [LegendEntry(one.label, _swatch(one)) for one in series]
-    if area is not None:
-        legend.append(LegendEntry(area.label, swatch(area.style, "area")))
+    shown = _thinned(_styled(series))
+    data = _data_table(title, shown, x)
+
+    xs, ys = _to_enclose(shown)
     if not xs:
         return Chart(title, description, None, (WIDTH, HEIGHT), [], data)
+    # Marks at the outermost points would reach beyond the frame without a little room.
     across = scale_for(xs, x, (LEFT + 8, RIGHT - 8), is_tight=True)
     up = scale_for(ys, y, (BOTTOM, TOP))
-    parts = [] if area is None else [_area(area, across, up)]
-    for place, one in enumerate(series):
-        # Error bars of several series in one category lie beside each other.
-        shift = (
-            (place - (len(series) - 1) / 2) * min(5.0, 30.0 / len(series)) if x.categories else 0.0
-        )
-        parts.append(
-            _drawn(one, replace(across, start=across.start + shift, end=across.end + shift), up, x)
-        )
-    drawn = group(parts) if y.ceiling is None else _cut_off(parts)
-    notes = [] if area is None else _notes(area, across, up)
-    return Chart(
-        title,
-        description,
-        group([_frame(across, up, x, y), drawn, *notes]),
-        (WIDTH, HEIGHT),
-        legend if len(legend) > 1 else [],
-        data,
-    )
+
+    parts = []
+    notes = []
+    if area is not None:
+        parts.append(_filled(area, across, up))
+        notes = _notes(area, across, up)
+    for place, one in enumerate(shown):
+        beside = across
+        if x.categories:
+            # Error bars of several series in one category lie beside each other.
+            shift = (place - (len(shown) - 1) / 2) * min(5.0, 30.0 / len(shown))
+            beside = replace(across, start=across.start + shift, end=across.end + shift)
+        parts.append(_drawn(one, beside, up, x))
+    drawn = group(parts)
+    if y.ceiling is not None:
+        drawn = _cut_off(parts)
+
+    legend = [LegendEntry(one.label, _swatch(one)) for one in shown]
+    if area is not None:
+        legend.append(LegendEntry(area.label, swatch(area.style, "area")))
+    # A single line needs no legend: the title says what it is.
+    if len(legend) == 1:
+        legend = []
+    body = group([_frame(across, up, x, y), drawn, *notes])
+    return Chart(title, description, body, (WIDTH, HEIGHT), legend, data)
 
 
 def histogram(
@@ -136,46 +159,43 @@ def histogram(
     *,
     x: Axis,
 ) -> Chart:
-    """Shares of several groups in the same bins, as outlines.
+    """Draw the shares of several groups in the same bins, as outlines.
 
     Args:
-        title: short.
-        description: what it shows.
-        edges: of the bins, one more than there are shares.
-        shares: for each group its share in every bin.
-        x: what the bins are of.
+        title: a few words above the picture.
+        description: what the picture shows.
+        edges: the bounds of the bins, one more than there are bins.
+        shares: for each group, its share in every bin.
+        x: the axis of the bins.
     """
+    every_share: list[float] = []
+    for values in shares.values():
+        every_share.extend(values)
     across = scale_for(edges, x, (LEFT, RIGHT), is_tight=True)
-    up = scale_for(
-        [share for group_ in shares.values() for share in group_],
-        Axis("", from_zero=True),
-        (BOTTOM, TOP),
-    )
+    up = scale_for(every_share, Axis("", from_zero=True), (BOTTOM, TOP))
+
     parts = [_frame(across, up, x, Axis("share of the group"))]
     legend = []
     for style, (label, values) in enumerate(shares.items()):
-        steps = [
-            (edge, share)
-            for place, share in enumerate(values)
-            for edge in (edges[place], edges[place + 1])
-        ]
-        outline = [(edges[0], 0.0), *steps, (edges[-1], 0.0)]
-        line = path([(across(a), up(b)) for a, b in outline])
-        shapes = (element("path", d=line, class_="area"), element("path", d=line, class_="line"))
-        parts.append(
-            element(
-                "g", *shapes, class_=f"s{style % N_STYLES} {'reference' if style else ''}".strip()
-            )
-        )
+        # The outline climbs from 0 to the first bin, and falls back to 0 after the last.
+        outline = [(across(edges[0]), up(0.0))]
+        for place, share in enumerate(values):
+            outline.append((across(edges[place]), up(share)))
+            outline.append((across(edges[place + 1]), up(share)))
+        outline.append((across(edges[-1]), up(0.0)))
+        commands = path(outline)
+        filled = shape(commands, "area")
+        line = shape(commands, "line")
+        # All groups but the first are dashed, so that outlines differ in more than their colour.
+        kind = style_class(style, is_reference=style > 0)
+        parts.append(element("g", filled, line, class_=kind))
         legend.append(LegendEntry(label, swatch(style, "area")))
-    rows = [
-        [
-            number(edges[place], ".3f"),
-            number(edges[place + 1], ".3f"),
-            *(number(v[place]) for v in shares.values()),
-        ]
-        for place in range(len(edges) - 1)
-    ]
+
+    rows = []
+    for place in range(len(edges) - 1):
+        row = [number(edges[place], ".3f"), number(edges[place + 1], ".3f")]
+        row.extend(number(values[place]) for values in shares.values())
+        rows.append(row)
     data = Table(title, ["from", "to", *shares], rows)
     return Chart(title, description, group(parts), (WIDTH, HEIGHT), legend, data)
 
@@ -188,196 +208,248 @@ def bar_chart(
     axis: Axis,
     pattern: str = ".4g",
 ) -> Chart:
-    """Bars to the right (and left) of zero, one below the other, each with its name above it and its value at its end.
+    """Draw bars to the right (and left) of zero, each below its name and with its value at its end.
 
     Args:
-        title: short.
-        description: what it shows.
-        bars: names and values; those that are not finite are left out of the picture.
-        axis: of the values.
-        pattern: how values are written.
+        title: a few words above the picture.
+        description: what the picture shows.
+        bars: names and values; values that are not finite are left out of the picture.
+        axis: the axis of the values.
+        pattern: how values are written, in the language of `format`.
     """
-    data = Table(
-        title, ["", axis.label], [[words(name), number(value, pattern)] for name, value in bars]
-    )
-    shown = [(name, value) for name, value in bars if math.isfinite(value)]
+    rows = []
+    shown = []
+    for name, value in bars:
+        rows.append([words(name), number(value, pattern)])
+        if math.isfinite(value):
+            shown.append((name, value))
+    data = Table(title, ["", axis.label], rows)
     if not shown:
         return Chart(title, description, None, (WIDTH, HEIGHT), [], data)
+
+    values = [value for _, value in shown]
+    # Room on either side for the values at the ends of the bars.
+    across = scale_for(values, replace(axis, from_zero=True), (46.0, RIGHT - 40.0))
     top = 8.0
-    lines = [textwrap.wrap(name, MOST_LETTERS) or [""] for name, _ in shown]
-    heights = [14.0 * len(parts) + 16.0 for parts in lines]
-    bottom = top + sum(heights)
-    across = scale_for(
-        [value for _, value in shown], replace(axis, from_zero=True), (46.0, RIGHT - 40.0)
-    )
-    parts = [_vertical_grid(across, top, bottom, axis)]
     foot = top
-    for (name, value), named, height in zip(shown, lines, heights, strict=True):
-        parts += [
-            element("text", line, x=6.0, y=foot + 11 + 14 * place, class_="name")
-            for place, line in enumerate(named)
-        ]
-        foot += height
-        left, right = sorted((across(0.0), across(value)))
-        tip = element("title", f"{name}: {value:{pattern}}")
-        bar = element(
-            "rect", tip, x=left, y=foot - 14, width=max(right - left, 0.8), height=8, class_="bar"
-        )
-        parts.append(element("g", bar, class_="s0" if value >= 0 else "s1"))
-        end, side = (right + 5, "value") if value >= 0 else (left - 5, "value end")
-        parts.append(element("text", f"{value:{pattern}}", x=end, y=foot - 6.5, class_=side))
-    return Chart(title, description, group(parts), (WIDTH, bottom + 42.0), [], data)
+    parts = []
+    for name, value in shown:
+        # An empty name takes its line all the same.
+        for line in textwrap.wrap(name, MOST_LETTERS) or [""]:
+            parts.append(text(line, 6.0, foot + 11, "name"))
+            foot += NAME_HEIGHT
+        foot += BAR_HEIGHT
+        parts.extend(_bar(name, value, across, foot, pattern))
+    # The grid lies below the bars, but its length is known only when all of them are laid out.
+    grid = _vertical_grid(across, top, foot, axis)
+    return Chart(title, description, group([grid, *parts]), (WIDTH, foot + 42.0), [], data)
+
+
+def _bar(name: str, value: float, across: Scale, foot: float, pattern: str) -> list[Markup]:
+    left, right = sorted((across(0.0), across(value)))
+    style = 0
+    end = right + 5
+    side = "value"
+    if value < 0:
+        style = 1
+        end = left - 5
+        side = "value end"
+    written = f"{value:{pattern}}"
+    tip = element("title", f"{name}: {written}")
+    # A bar of no length at all could not be pointed at.
+    width = max(right - left, 0.8)
+    bar = element("rect", tip, x=left, y=foot - 14, width=width, height=8, class_="bar")
+    return [
+        element("g", bar, class_=style_class(style)),
+        text(written, end, foot - 6.5, side),
+    ]
 
 
 def _frame(across: Scale, up: Scale, x: Axis, y: Axis) -> Markup:
     parts = []
     for value, label in up.ticks:
         height = up(value)
-        parts.append(element("path", d=f"M{LEFT:g} {height:.1f}H{RIGHT:g}", class_="grid"))
-        parts.append(element("text", label, x=LEFT - 6, y=height + 4, class_="tick end"))
+        parts.append(shape(f"M{LEFT:g} {height:.1f}H{RIGHT:g}", "grid"))
+        parts.append(text(label, LEFT - 6, height + 4, "tick end"))
     for value, label in across.ticks:
         place = across(value)
-        parts.append(element("path", d=f"M{place:.1f} {BOTTOM:g}v4", class_="axis"))
-        parts.append(element("text", label, x=place, y=BOTTOM + 17, class_="tick middle"))
-    parts.append(element("path", d=f"M{LEFT:g} {BOTTOM:g}H{RIGHT:g}", class_="axis"))
-    parts.append(element("text", y.label, x=4, y=12, class_="label"))
-    parts.append(
-        element("text", x.label, x=(LEFT + RIGHT) / 2, y=HEIGHT - 8, class_="label middle")
-    )
+        parts.append(shape(f"M{place:.1f} {BOTTOM:g}v4", "axis"))
+        parts.append(text(label, place, BOTTOM + 17, "tick middle"))
+    middle = (LEFT + RIGHT) / 2
+    parts.append(shape(f"M{LEFT:g} {BOTTOM:g}H{RIGHT:g}", "axis"))
+    # Above the axis and lying flat: letters turned by 90 degrees are hard to read.
+    parts.append(text(y.label, 4, 12, "label"))
+    parts.append(text(x.label, middle, HEIGHT - 8, "label middle"))
     return group(parts)
 
 
 def _vertical_grid(across: Scale, top: float, bottom: float, axis: Axis) -> Markup:
     parts = []
     for value, label in across.ticks:
-        kind = "axis" if value == 0 else "grid"
-        parts.append(
-            element("path", d=f"M{across(value):.1f} {top:g}V{bottom + 2:.1f}", class_=kind)
-        )
-        parts.append(element("text", label, x=across(value), y=bottom + 16, class_="tick middle"))
-    parts.append(
-        element(
-            "text",
-            axis.label,
-            x=(across.start + across.end) / 2,
-            y=bottom + 34,
-            class_="label middle",
-        )
-    )
+        kind = "grid"
+        if value == 0:
+            kind = "axis"
+        place = across(value)
+        line = f"M{place:.1f} {top:g}V{bottom + 2:.1f}"
+        parts.append(shape(line, kind))
+        parts.append(text(label, place, bottom + 16, "tick middle"))
+    middle = (across.start + across.end) / 2
+    parts.append(text(axis.label, middle, bottom + 34, "label middle"))
     return group(parts)
 
 
 def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
-    places = [
-        (across(a), up(b)) if math.isfinite(a + b) else (math.nan, math.nan) for a, b in one.points
-    ]
-    style = one.style or 0
-    parts = (
-        [element("path", d=path(places), class_="line")]
-        if one.is_connected and len(places) > 1
-        else []
-    )
+    places = []
+    for a, b in one.points:
+        place = (math.nan, math.nan)
+        if math.isfinite(a + b):
+            place = (across(a), up(b))
+        places.append(place)
+
+    # Later shapes cover earlier ones: the line, error bars, the ring, and the marks on top.
+    parts = []
+    if one.is_connected and len(places) > 1:
+        parts.append(shape(path(places), "line"))
     for (a, b), error in zip(one.points, one.errors or (), strict=False):
         if math.isfinite(a + b + error) and error > 0:
-            parts.append(
-                element(
-                    "path",
-                    d=f"M{across(a):.1f} {up(b - error):.1f}V{up(b + error):.1f}",
-                    class_="error",
-                )
-            )
+            bar = f"M{across(a):.1f} {up(b - error):.1f}V{up(b + error):.1f}"
+            parts.append(shape(bar, "error"))
     for (a, _), (left, top) in zip(one.points, places, strict=True):
         if a == one.highlight and math.isfinite(left + top):
             parts.append(element("circle", cx=left, cy=top, r=6.5, class_="ring"))
-    every = max(1, math.ceil(len(one.points) / MOST_MARKS))
-    for place, ((a, b), (left, top)) in enumerate(zip(one.points, places, strict=True)):
-        if one.has_marks and place % every == 0 and math.isfinite(left + top):
-            tip = f"{one.label}, {x.label} {_x_text(a, x)}: {b:{DIGITS}}"
-            parts.append(
-                marker(
-                    MARKERS[style % len(MARKERS)], left, top, title=tip, is_hollow=one.is_reference
-                )
-            )
-    kind = f"s{style % N_STYLES}" + (" reference" if one.is_reference else "")
+    if one.has_marks:
+        parts.extend(_marks(one, places, x))
+    kind = style_class(one.style or 0, is_reference=one.is_reference)
     return element("g", *parts, class_=kind)
 
 
+def _marks(one: Series, places: Sequence[Point], x: Axis) -> list[Markup]:
+    mark = marker_of(one.style or 0)
+    every = max(1, math.ceil(len(places) / MOST_MARKS))
+    marks = []
+    for place in range(0, len(places), every):
+        left, top = places[place]
+        if math.isfinite(left + top):
+            a, b = one.points[place]
+            tip = f"{one.label}, {x.label} {_x_text(a, x)}: {b:{DIGITS}}"
+            marks.append(marker(mark, left, top, title=tip, is_hollow=one.is_reference))
+    return marks
+
+
 def _swatch(one: Series) -> Markup:
-    shape: Shape = "line" if not one.has_marks else "both" if one.is_connected else "mark"
-    return swatch(one.style or 0, shape, is_reference=one.is_reference)
+    sample: Sample = "both"
+    if not one.has_marks:
+        sample = "line"
+    elif not one.is_connected:
+        sample = "mark"
+    return swatch(one.style or 0, sample, is_reference=one.is_reference)
 
 
 def _cut_off(parts: Sequence[Markup]) -> Markup:
-    # An inner picture shows nothing outside of itself.
-    x, y, width, height = LEFT, TOP - 4, RIGHT - LEFT, HEIGHT - TOP + 4
-    box = f"{x:g} {y:g} {width:g} {height:g}"
-    return element("svg", *parts, x=x, y=y, width=width, height=height, viewBox=box)
+    # An SVG inside an SVG shows nothing outside of itself, and needs no id as a clip path would.
+    y = TOP - 4
+    width = RIGHT - LEFT
+    height = HEIGHT - y
+    box = f"{LEFT:g} {y:g} {width:g} {height:g}"
+    return element("svg", *parts, x=LEFT, y=y, width=width, height=height, viewBox=box)
 
 
-def _area(area: Area, across: Scale, up: Scale) -> Markup:
+def _filled(area: Area, across: Scale, up: Scale) -> Markup:
+    # Out along one line and back along the other.
     outline = [*area.lower, *reversed(area.upper)]
-    shape = path([(across(a), up(b)) for a, b in outline], is_closed=True)
-    return element("g", element("path", d=shape, class_="area"), class_=f"s{area.style % N_STYLES}")
+    commands = path([(across(a), up(b)) for a, b in outline], is_closed=True)
+    filled = shape(commands, "area")
+    return element("g", filled, class_=style_class(area.style))
 
 
 def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
-    found = []
+    texts = area.notes or {}
+    written = []
     for place, (a, b) in enumerate(area.upper):
-        text = (area.notes or {}).get(a)
-        if text and math.isfinite(b):
-            # The outer ones lean inwards, away from the axis and the edge.
-            side = "start" if place == 0 else "end" if place == len(area.upper) - 1 else "middle"
-            found.append(
-                element(
-                    "text",
-                    text,
-                    x=across(a) + 6 * (side == "start"),
-                    y=up(b) - 7,
-                    class_=f"value {side}",
-                )
-            )
-    return found
+        note = texts.get(a)
+        if not note or not math.isfinite(b):
+            continue
+        left = across(a)
+        side = "middle"
+        # The outer ones lean inwards, away from the axis and the edge.
+        if place == 0:
+            side = "start"
+            left += 6
+        elif place == len(area.upper) - 1:
+            side = "end"
+        written.append(text(note, left, up(b) - 7, f"value {side}"))
+    return written
 
 
-def _error_ends(one: Series) -> list[float]:
-    errors = one.errors or ()
-    ends = [
-        end
-        for (_, b), error in zip(one.points, errors, strict=False)
-        for end in (b - error, b + error)
-    ]
-    return [end for end in ends if math.isfinite(end)]
+def _to_enclose(series: Sequence[Series]) -> tuple[list[float], list[float]]:
+    xs = []
+    ys = []
+    for one in series:
+        for a, b in one.finite:
+            xs.append(a)
+            ys.append(b)
+        for (_, b), error in zip(one.points, one.errors or (), strict=False):
+            if math.isfinite(b + error):
+                ys.append(b - error)
+                ys.append(b + error)
+    return xs, ys
+
+
+def _styled(series: Sequence[Series]) -> list[Series]:
+    styled = []
+    for place, one in enumerate(series):
+        if one.style is None:
+            styled.append(replace(one, style=place))
+        else:
+            styled.append(one)
+    return styled
 
 
 def _thinned(series: Sequence[Series]) -> list[Series]:
-    every_x = sorted(
-        {point[0] for one in series for point in one.points if math.isfinite(point[0])}
-    )
+    every_x = _every_x(series)
     limit = max(20, min(MOST_POINTS, MOST_CELLS // max(len(series), 1)))
     if len(every_x) <= limit:
         return list(series)
-    kept = {every_x[round(place * (len(every_x) - 1) / (limit - 1))] for place in range(limit)}
-    kept |= {one.highlight for one in series if one.highlight is not None}
-    # Error bars belong to charts of few points, which are never thinned.
-    return [
-        replace(one, points=[p for p in one.points if p[0] in kept], errors=None) for one in series
-    ]
+    # The same x of all series, at even distances, so that rows of the table stay complete. The ends
+    # and highlighted points are always kept.
+    last = len(every_x) - 1
+    kept = {every_x[round(place * last / (limit - 1))] for place in range(limit)}
+    for one in series:
+        if one.highlight is not None:
+            kept.add(one.highlight)
+    thinned = []
+    for one in series:
+        points = [point for point in one.points if point[0] in kept]
+        # Error bars belong to charts of few points, which are never thinned.
+        thinned.append(replace(one, points=points, errors=None))
+    return thinned
+
+
+def _every_x(series: Sequence[Series]) -> list[float]:
+    found = set()
+    for one in series:
+        for a, _ in one.points:
+            if math.isfinite(a):
+                found.add(a)
+    return sorted(found)
 
 
 def _data_table(title: str, series: Sequence[Series], x: Axis) -> Table:
-    every_x = sorted(
-        {point[0] for one in series for point in one.points if math.isfinite(point[0])}
-    )
-    found = [dict(one.points) for one in series]
-    rows = [
-        [
-            Cell(_x_text(a, x), a),
-            *(number(values[a], DIGITS) if a in values else Cell(MISSING) for values in found),
-        ]
-        for a in every_x
-    ]
-    return Table(title, [x.label, *(one.label for one in series)], rows)
+    by_x = [dict(one.points) for one in series]
+    rows = []
+    for a in _every_x(series):
+        row = [Cell(_x_text(a, x), a)]
+        for values in by_x:
+            if a in values:
+                row.append(number(values[a], DIGITS))
+            else:
+                row.append(Cell(MISSING))
+        rows.append(row)
+    labels = [one.label for one in series]
+    return Table(title, [x.label, *labels], rows)
 
 
 def _x_text(value: float, x: Axis) -> str:
-    return x.categories[int(value)] if x.categories is not None else f"{value:.6g}"
+    if x.categories is None:
+        return f"{value:.6g}"
+    return x.categories[int(value)]

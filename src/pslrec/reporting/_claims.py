@@ -29,11 +29,12 @@ NEEDED = (
     "high_pct",
     "seeds",
 )
+UNDECIDED = "needs seeds"
 VERDICTS: dict[str, Mark] = {
     "holds": "better",
     "fails": "worse",
     "inside noise": "",
-    "needs seeds": "muted",
+    UNDECIDED: "muted",
 }
 CAPTION = (
     "Each number, in percentage points, is claimed to be above 0: a claim holds if the interval over seeds lies above 0, "
@@ -43,36 +44,42 @@ COLUMNS = ("claim", "verdict", "value", "95 % interval", "seeds", "published", "
 
 
 def claims_blocks(rows: Sequence[Row]) -> list[Block]:
-    """Verdicts in short, then every claim with its number, those without a verdict folded; none of other rows.
+    """Count the verdicts, then show every claim with its number, those without a verdict folded.
 
     Args:
-        rows: of `claims.csv`.
+        rows: the rows of `claims.csv`; nothing comes out if they lack the columns of that file.
     """
-    if not rows or any(name not in rows[0] for name in NEEDED):
+    if not rows or not set(NEEDED) <= rows[0].keys():
         return []
+    decided = []
+    undecided = []
+    for row in rows:
+        if row["verdict"] == UNDECIDED:
+            undecided.append(_cells(row))
+        else:
+            decided.append(_cells(row))
+
     counts = Counter(row["verdict"] for row in rows)
-    tiles = [
-        Tile(verdict.capitalize(), str(counts[verdict])) for verdict in VERDICTS if counts[verdict]
-    ]
-    judged, unjudged = (
-        [row for row in rows if (row["verdict"] == "needs seeds") is wanted]
-        for wanted in (False, True)
-    )
+    # In the order of `VERDICTS`, whatever comes first in the file.
+    present = [verdict for verdict in VERDICTS if counts[verdict]]
+    tiles = [Tile(verdict.capitalize(), str(counts[verdict])) for verdict in present]
     blocks: list[Block] = [Tiles(tiles)]
-    if judged:
-        blocks.append(Table(CAPTION, COLUMNS, [_cells(row) for row in judged]))
-    if unjudged:
-        table = Table(
-            "Numbers of too few seeds to say anything", COLUMNS, [_cells(row) for row in unjudged]
-        )
-        blocks.append(Fold(f"{len(unjudged)} more that need three seeds for a verdict", [table]))
+    if decided:
+        blocks.append(Table(CAPTION, COLUMNS, decided))
+    if undecided:
+        table = Table("Numbers of too few seeds to say anything", COLUMNS, undecided)
+        summary = f"{len(undecided)} more that need three seeds for a verdict"
+        blocks.append(Fold(summary, [table]))
     return blocks
 
 
 def _cells(row: Row) -> list[Cell]:
+    low = number_in(row["low_pct"])
+    high = number_in(row["high_pct"])
+    interval = MISSING
+    if low is not None and high is not None:
+        interval = f"{low:+.2f} to {high:+.2f}"
     where = f"{row['backbone']} on {row['dataset']}, {row['mode']}, {row['protocol']}"
-    low, high = (number_in(row[name]) for name in ("low_pct", "high_pct"))
-    interval = MISSING if low is None or high is None else f"{low:+.2f} to {high:+.2f}"
     return [
         words(row["claim"]),
         words(row["verdict"], VERDICTS.get(row["verdict"], "")),

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pslrec.evaluation import Comparison, Evaluated, compare_results
@@ -10,9 +11,11 @@ from pslrec.reporting._document import (
     Block,
     Cell,
     Fold,
+    Mark,
     Section,
     Table,
     Text,
+    Tone,
     number,
     percent,
     probability,
@@ -22,6 +25,7 @@ from pslrec.reporting._measures import K, Measures
 from pslrec.reporting._run_record import RunRecord
 
 FIRST = ("ndcg", "recall", "precision", "hit_rate", "mrr", "map", "f1")
+MAIN = FIRST[:2]
 COMPARED = (f"ndcg@{K}", f"recall@{K}")
 LEVEL = 0.05
 NAMES = {
@@ -32,12 +36,40 @@ NAMES = {
     "mrr": "MRR",
     "map": "MAP",
 }
-# Of these neither more nor less is better in itself.
+# Of these, neither more nor less is better in itself.
 NEUTRAL = ("average_popularity", "coverage", "gini", "tail_share")
+COMPARISON_COLUMNS = (
+    "run",
+    "metric",
+    "difference",
+    "relative",
+    "95 % interval",
+    "t-test p",
+    "Wilcoxon p",
+    "corrected p",
+    "verdict",
+)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One metric of a run beside the same metric of the first run.
+
+    Args:
+        label: name of the run.
+        metric: name of the metric.
+        base: value of the first run.
+        comparison: how the two differ over users.
+    """
+
+    label: str
+    metric: str
+    base: float
+    comparison: Comparison
 
 
 def metric_title(name: str) -> str:
-    """How a metric is written.
+    """Write a metric as papers do.
 
     >>> metric_title("ndcg@20"), metric_title("tail_share@5")
     ('NDCG@20', 'tail share@5')
@@ -51,163 +83,182 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
 
     Args:
         records: the runs; those that are not finished are left out.
-        measured: values of single users, by label.
+        measured: values of single users, by label of the run.
     """
     finished = [record for record in records if record.is_finished]
     if not finished:
-        return Section(
-            "Metrics", [Text("No run is finished, so there are no metrics yet.", "note")]
-        )
-    blocks: list[Block] = [_metric_table(finished, "test", _main_names(finished), "Test part")]
+        nothing = Text("No run is finished, so there are no metrics yet.", "note")
+        return Section("Metrics", [nothing])
+    every = _all_names(finished)
+    main = [name for name in every if name.partition("@")[0] in MAIN]
+    # A run may have been evaluated by other metrics than the usual ones.
+    if not main:
+        main = every[:6]
+
+    blocks: list[Block] = [_metric_table(finished, "test", main, "Test part")]
     blocks += _evaluated_notes(finished)
     blocks += significance_blocks(finished, measured)
     blocks += _seed_blocks(finished)
-    every = _all_names(finished)
-    blocks.append(
-        Fold("All metrics of the test part", [_metric_table(finished, "test", every, "Test part")])
-    )
+    test = _metric_table(finished, "test", every, "Test part")
+    blocks.append(Fold("All metrics of the test part", [test]))
     if any(record.metrics.get("validation") for record in finished):
-        table = _metric_table(finished, "validation", every, "Validation part")
-        blocks.append(Fold("All metrics of the validation part", [table]))
+        validation = _metric_table(finished, "validation", every, "Validation part")
+        blocks.append(Fold("All metrics of the validation part", [validation]))
     return Section("Metrics", blocks)
 
 
 def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
-    """On how many users and pairs the runs were evaluated; runs of one data set say it once."""
-    told: dict[str, list[RunRecord]] = {}
+    """On how many users and pairs the runs were evaluated; runs on one data set say it once."""
+    labels: dict[Evaluated, list[str]] = {}
     for record in records:
         counts = record.metrics.get("evaluated", {}).get("test")
         if counts is not None and counts["of_pairs"]:
-            told.setdefault(Evaluated(**counts).sentence("test"), []).append(record)
+            labels.setdefault(Evaluated(**counts), []).append(record.label)
     notes: list[Block] = []
-    for sentence, those in told.items():
-        labels = ", ".join(record.label for record in those)
-        prefix = f"{labels}: " if len(records) > 1 else ""
-        few = Evaluated(**those[0].metrics["evaluated"]["test"]).is_few
-        caution = ": too few to tell models apart by some per cent" if few else ""
-        notes.append(Text(f"{prefix}{sentence}{caution}.", "warning" if few else "note"))
+    for evaluated, those in labels.items():
+        says = evaluated.sentence("test")
+        if len(records) > 1:
+            says = f"{', '.join(those)}: {says}"
+        tone: Tone = "note"
+        if evaluated.is_few:
+            says += ": too few to tell models apart by some per cent"
+            tone = "warning"
+        notes.append(Text(f"{says}.", tone))
     return notes
 
 
 def _all_names(records: Sequence[RunRecord]) -> list[str]:
-    names = {name for record in records for name in record.metrics.get("test", {})}
-
-    def order(name: str) -> tuple[int, str, int]:
-        base, _, k = name.partition("@")
-        return (
-            FIRST.index(base) if base in FIRST else len(FIRST),
-            base,
-            int(k) if k.isdigit() else 0,
-        )
-
-    return sorted(names, key=order)
+    names: set[str] = set()
+    for record in records:
+        names |= record.metrics.get("test", {}).keys()
+    return sorted(names, key=_order)
 
 
-def _main_names(records: Sequence[RunRecord]) -> list[str]:
-    return [
-        name for name in _all_names(records) if name.partition("@")[0] in FIRST[:2]
-    ] or _all_names(records)[:6]
+def _order(name: str) -> tuple[int, str, int]:
+    base, _, k = name.partition("@")
+    rank = len(FIRST)
+    if base in FIRST:
+        rank = FIRST.index(base)
+    # As a number: as text, 100 would come before 20.
+    length = 0
+    if k.isdigit():
+        length = int(k)
+    return rank, base, length
 
 
 def _metric_table(
     records: Sequence[RunRecord], split: str, names: Sequence[str], caption: str
 ) -> Table:
-    protocols = sorted({str(record.metrics.get("protocol")) for record in records})
-    caption += f", protocol {' and '.join(protocols)}"
-    is_contest = len({record.data_key for record in records}) == 1 < len(records)
+    protocols = {str(record.metrics.get("protocol")) for record in records}
+    caption += f", protocol {' and '.join(sorted(protocols))}"
+    # On different data, the largest number is not the best one.
+    is_contest = len(records) > 1 and len({record.data_key for record in records}) == 1
+    if is_contest:
+        caption += "; the best value of a row is bold"
+
     rows = []
     for name in names:
         values = [record.metric(name, split) for record in records]
         known = [value for value in values if value is not None]
-        is_ranked = is_contest and len(set(known)) > 1 and name.partition("@")[0] not in NEUTRAL
-        cells = [number(v, mark="best" if is_ranked and v == max(known) else "") for v in values]
-        rows.append([words(metric_title(name)), *cells])
-    if is_contest:
-        caption += "; the best value of a row is bold"
-    return Table(caption, ["metric", *(record.label for record in records)], rows)
+        best = None
+        if is_contest and len(set(known)) > 1 and name.partition("@")[0] not in NEUTRAL:
+            best = max(known)
+        row = [words(metric_title(name))]
+        for value in values:
+            mark: Mark = ""
+            if value is not None and value == best:
+                mark = "best"
+            row.append(number(value, mark=mark))
+        rows.append(row)
+    labels = [record.label for record in records]
+    return Table(caption, ["metric", *labels], rows)
 
 
 def significance_blocks(
     finished: Sequence[RunRecord], measured: Mapping[str, Measures]
 ) -> list[Block]:
-    """Every run beside the first one on the same data, judged user by user.
+    """Compare every run with the first one on the same data, user by user.
 
     Args:
         finished: the runs.
-        measured: values of single users, by label.
+        measured: values of single users, by label of the run.
     """
     base, *others = finished
-    rows: list[tuple[str, str, float | None, Comparison]] = []
-    for other in others:
-        if (
-            base.label not in measured
-            or other.label not in measured
-            or other.data_key != base.data_key
-        ):
-            continue
-        first, second = measured[base.label].test, measured[other.label].test
-        rows += [
-            (other.label, name, first[name], compare_results(first, second, name))
-            for name in COMPARED
-        ]
-    if not rows:
+    if base.label not in measured:
         return []
-    corrected = holm([comparison.t_test for *_, comparison in rows])
-    cells = [_comparison_row(*row, p) for row, p in zip(rows, corrected, strict=True)]
-    columns = [
-        "run",
-        "metric",
-        "difference",
-        "relative",
-        "95 % interval",
-        "t-test p",
-        "Wilcoxon p",
-        "corrected p",
-        "verdict",
-    ]
-    caption = f"Each run minus {base.label}, over the same {rows[0][3].n_users:,} users"
+    first = measured[base.label].test
+    contrasts = []
+    for other in others:
+        if other.label not in measured or other.data_key != base.data_key:
+            continue
+        second = measured[other.label].test
+        for name in COMPARED:
+            comparison = compare_results(first, second, name)
+            contrasts.append(Contrast(other.label, name, first[name], comparison))
+    if not contrasts:
+        return []
+
+    # With many comparisons, some are below any level by chance.
+    corrected = holm([contrast.comparison.t_test for contrast in contrasts])
+    rows = []
+    for contrast, p in zip(contrasts, corrected, strict=True):
+        rows.append(_comparison_row(contrast, p))
+    n_users = contrasts[0].comparison.n_users
+    caption = f"Each run minus {base.label}, over the same {n_users:,} users"
     note = (
         "Tests are paired over users: a t-test and the Wilcoxon signed-rank test, both two-sided; the interval is by "
         f"bootstrap. The corrected p is the t-test's after Holm's correction for the {len(rows)} comparisons of this table; "
         f"the verdict asks whether it is below {LEVEL}. This measures the chance of the draw of users; that of training "
         "needs several seeds."
     )
-    return [Table(caption, columns, cells), Text(note, "note")]
+    return [Table(caption, COMPARISON_COLUMNS, rows), Text(note, "note")]
 
 
-def _comparison_row(
-    label: str, name: str, base: float | None, comparison: Comparison, corrected: float
-) -> list[Cell]:
+def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
+    comparison = contrast.comparison
     low, high = comparison.interval
     difference = comparison.difference
-    relative = difference / base if base else None
+    relative = None
+    if contrast.base:
+        relative = difference / contrast.base
     is_clear = corrected < LEVEL
-    verdict = ("better" if difference > 0 else "worse") if is_clear else "inside chance"
+    verdict = words("inside chance", "muted")
+    if is_clear and difference > 0:
+        verdict = words("better", "better")
+    elif is_clear:
+        verdict = words("worse", "worse")
     return [
-        words(label),
-        words(metric_title(name)),
+        words(contrast.label),
+        words(metric_title(contrast.metric)),
         number(difference, "+.4f"),
         percent(relative, mark_sign=is_clear),
         words(f"{low:+.4f} to {high:+.4f}"),
         probability(comparison.t_test),
         probability(comparison.wilcoxon),
         probability(corrected),
-        words(
-            verdict, "better" if verdict == "better" else "worse" if verdict == "worse" else "muted"
-        ),
+        verdict,
     ]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values after Holm's correction for making several tests.
+    """Correct p-values for making several tests, by Holm's method.
+
+    The smallest of n p-values is multiplied by n, the next by n - 1, and so on; none comes out
+    smaller than one before it, or larger than 1.
+
+    Args:
+        p_values: one for each test; the result has the same order.
 
     >>> [round(p, 6) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    corrected, largest = [0.0] * len(p_values), 0.0
+    n = len(p_values)
+    order = sorted(range(n), key=lambda place: p_values[place])
+    corrected = [0.0] * n
+    largest = 0.0
     for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        multiplied = min(1.0, (n - rank) * p_values[place])
+        largest = max(largest, multiplied)
         corrected[place] = largest
     return corrected
 
@@ -216,32 +267,41 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
     groups: dict[tuple[tuple[str, str], ...], list[RunRecord]] = {}
     for record in finished:
         groups.setdefault(_all_but_seed(record.settings), []).append(record)
-    repeated = [group for group in groups.values() if len(group) > 1]
-    if not repeated:
-        return []
     rows = []
-    for group in repeated:
-        cells = [
-            words(", ".join(record.label for record in group)),
-            number(float(len(group)), ".0f"),
-        ]
+    for group in groups.values():
+        if len(group) < 2:
+            continue
+        labels = ", ".join(record.label for record in group)
+        row = [words(labels), number(float(len(group)), ".0f")]
         for name in COMPARED:
-            found = [record.metric(name) for record in group]
-            values = [value for value in found if value is not None and math.isfinite(value)]
-            spread = statistics.stdev(values) if len(values) > 1 else None
-            cells += [number(statistics.fmean(values) if values else None), number(spread)]
-        rows.append(cells)
-    names = [part for name in COMPARED for part in (metric_title(name), "deviation")]
-    return [
-        Table(
-            "Runs that differ in the seed of training only: means and standard deviations",
-            ["runs", "seeds", *names],
-            rows,
-        )
-    ]
+            row += _mean_and_deviation(group, name)
+        rows.append(row)
+    if not rows:
+        return []
+    columns = ["runs", "seeds"]
+    for name in COMPARED:
+        columns += [metric_title(name), "deviation"]
+    caption = "Runs that differ in the seed of training only: means and standard deviations"
+    return [Table(caption, columns, rows)]
 
 
 def _all_but_seed(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        sorted((name, str(value)) for name, value in settings.items() if name != "training.seed")
-    )
+    others = dict(settings)
+    others.pop("training.seed", None)
+    # As text: settings may be lists, which cannot be keys of a dictionary.
+    return tuple(sorted((name, str(value)) for name, value in others.items()))
+
+
+def _mean_and_deviation(records: Sequence[RunRecord], metric: str) -> list[Cell]:
+    values = []
+    for record in records:
+        value = record.metric(metric)
+        if value is not None and math.isfinite(value):
+            values.append(value)
+    mean = None
+    deviation = None
+    if values:
+        mean = statistics.fmean(values)
+    if len(values) > 1:
+        deviation = statistics.stdev(values)
+    return [number(mean), number(deviation)]

@@ -1,4 +1,7 @@
-"""What a report is made of, whatever it tells: sections of paragraphs, tiles, tables and charts."""
+"""What a report is made of, whatever it is about: sections of paragraphs, tiles, tables and charts.
+
+The page is made of these by a template; nothing here knows HTML.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +21,8 @@ class Cell:
 
     Args:
         text: what is shown.
-        value: what it is sorted by; a cell with one is a number and stands to the right.
-        mark: how it stands out.
+        value: what the column is sorted by; a cell that has one is a number and is aligned right.
+        mark: how the cell stands out.
     """
 
     text: str
@@ -33,8 +36,8 @@ class Table:
 
     Args:
         caption: says what the numbers are.
-        columns: names of the columns.
-        rows: cells, as many in each row as there are columns.
+        columns: their names.
+        rows: each with as many cells as there are columns; the first one names the row.
     """
 
     caption: str
@@ -45,15 +48,17 @@ class Table:
     @property
     def is_number(self) -> list[bool]:
         """Whether each column holds numbers."""
-        return [
-            any(row[place].value is not None for row in self.rows)
-            for place in range(len(self.columns))
-        ]
+        found = [False] * len(self.columns)
+        for row in self.rows:
+            for place, cell in enumerate(row):
+                if cell.value is not None:
+                    found[place] = True
+        return found
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """A line of a legend: what a line or a colour stands for."""
+    """One entry of a legend: what a line or a colour stands for."""
 
     label: str
     swatch: Markup
@@ -64,11 +69,11 @@ class Chart:
     """A picture with its data.
 
     Args:
-        title: short.
-        description: what it shows, for readers who do not see it.
-        body: content of the SVG element; without one there was nothing to draw.
+        title: a few words above the picture.
+        description: what the picture shows, for readers who cannot see it.
+        body: content of the SVG element; `None` if there was nothing to draw.
         size: width and height of that content.
-        legend: what its lines stand for.
+        legend: what the lines stand for.
         data: the numbers drawn.
     """
 
@@ -83,7 +88,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts side by side, as many as the page is wide."""
+    """Charts side by side, as many as fit the page."""
 
     charts: Sequence[Chart]
     kind: ClassVar[str] = "charts"
@@ -109,7 +114,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """The numbers to see first."""
+    """The numbers that a reader should see first."""
 
     tiles: Sequence[Tile]
     kind: ClassVar[str] = "tiles"
@@ -117,7 +122,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are shown on demand."""
+    """Blocks that stay hidden until the reader opens them."""
 
     summary: str
     blocks: "Sequence[Block]"
@@ -136,8 +141,18 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Its name in addresses."""
-        return "".join(c if c.isalnum() else "-" for c in self.title.lower()).strip("-")
+        """The section's name in links.
+
+        >>> Section("Users and items").anchor
+        'users-and-items'
+        """
+        letters = []
+        for letter in self.title.lower():
+            if letter.isalnum():
+                letters.append(letter)
+            else:
+                letters.append("-")
+        return "".join(letters).strip("-")
 
 
 @dataclass(frozen=True)
@@ -145,9 +160,9 @@ class Document:
     """A whole report.
 
     Args:
-        title: of the page.
-        subtitle: one line below it.
-        sections: those without blocks are left out.
+        title: heading of the page, and its name in the browser.
+        subtitle: one line below the heading.
+        sections: those without blocks are left out of the page.
     """
 
     title: str
@@ -156,45 +171,70 @@ class Document:
 
 
 def words(text: object, mark: Mark = "") -> Cell:
-    """A cell of text.
+    """A cell of text, or a dash where there is none.
+
+    Args:
+        text: anything that can be written.
+        mark: how the cell stands out.
 
     >>> words(None)
     Cell(text='–', value=None, mark='')
     """
-    return Cell(MISSING if text is None or text == "" else str(text), mark=mark)
+    if text is None or text == "":
+        return Cell(MISSING, mark=mark)
+    return Cell(str(text), mark=mark)
 
 
 def number(value: float | None, pattern: str = ".4f", mark: Mark = "") -> Cell:
-    """A cell of a number, or a dash where there is none.
+    """A cell with a number, or a dash where there is none.
+
+    Args:
+        value: the number; infinities are written as such.
+        pattern: how to write it, in the language of `format`.
+        mark: how the cell stands out.
 
     >>> number(0.12345).text, number(None).text, number(float("nan")).text
     ('0.1235', '–', 'not a number')
     """
     if value is None:
         return Cell(MISSING, mark=mark)
+    # A cell that is not a number has no place in an order, so it gets no value to sort by.
     if math.isnan(value):
         return Cell("not a number", mark=mark)
     return Cell(format(value, pattern), float(value), mark)
 
 
 def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
-    """A cell of a signed percentage.
+    """A cell with a signed percentage.
+
+    Args:
+        share: 0.01 for one percent; a dash is shown where there is none.
+        mark_sign: colour gains and losses.
 
     >>> percent(0.0213).text, percent(-0.0213, mark_sign=True)
     ('+2.1 %', Cell(text='-2.1 %', value=-0.0213, mark='worse'))
     """
     if share is None or not math.isfinite(share):
         return Cell(MISSING)
-    mark: Mark = ("better" if share > 0 else "worse" if share < 0 else "") if mark_sign else ""
-    # A difference that rounds to nothing has no sign.
+    mark: Mark = ""
+    if mark_sign and share > 0:
+        mark = "better"
+    elif mark_sign and share < 0:
+        mark = "worse"
     text = f"{100 * share:+.1f} %"
-    return Cell("0.0 %" if text in ("+0.0 %", "-0.0 %") else text, share, mark)
+    # A difference that rounds to nothing has no sign.
+    if text in ("+0.0 %", "-0.0 %"):
+        text = "0.0 %"
+    return Cell(text, share, mark)
 
 
 def probability(value: float) -> Cell:
-    """A cell of a p-value.
+    """A cell with a p-value.
 
     >>> probability(0.0312).text, probability(1e-9).text
     ('0.031', '< 0.001')
     """
-    return Cell("< 0.001" if value < 0.001 else f"{value:.3f}", value)
+    # Beyond three decimals a p-value says more about its assumptions than about the data.
+    if value < 0.001:
+        return Cell("< 0.001", value)
+    return Cell(f"{value:.3f}", value)

@@ -1,4 +1,4 @@
-"""What a run does not keep, computed from its model: values of single users, scores of pairs, hits by popularity."""
+"""What a run does not keep, computed from its model: per-user values, scores of pairs, hits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from pslrec.seeding import generator
 
 K = 20
 SAMPLED_PAIRS = 20_000
+# Users are ranked in blocks, so that a block's scores stay below 64 MB whatever the catalogue.
 _SCORES_AT_ONCE = 2**24
 
 
@@ -26,13 +27,13 @@ class Measures:
     """What the model of a run does to single users and pairs.
 
     Args:
-        test: values of single users on the test part, at list length 20.
-        history: training interactions of those users.
-        found: for each test pair of those users whether its item is in the list.
-        popularity: for each of these pairs the training interactions of its item.
-        scores: scores of a sample of pairs by kind.
-        similarity: what a score is.
-        facts: counts of the data.
+        test: metrics of each user on the test part, at list length 20.
+        history: number of training interactions of each of these users.
+        found: for each test pair of these users, whether its item is in the user's list.
+        popularity: for each of these pairs, the training interactions of its item.
+        scores: scores of a sample of pairs, by kind of pair.
+        similarity: what a score is, as the loss declares it.
+        facts: sizes of the data.
     """
 
     test: EvaluationResult
@@ -45,16 +46,16 @@ class Measures:
 
 
 class Measurer:
-    """Measures runs one after the other; runs on the same data load them once."""
+    """Measures runs one after the other; consecutive runs on the same data load it once."""
 
     def __init__(self) -> None:
         self._loaded: tuple[str, TrainingData] | None = None
 
     def measure(self, record: RunRecord) -> Measures:
-        """Measure a finished run; its data must still be there.
+        """Measure a finished run, whose data must still be in its place.
 
         Raises:
-            PslrecError: the data or the model are gone, or are no longer those of the run.
+            PslrecError: the data or the model is gone, or is no longer that of the run.
             ValueError: the model has diverged.
         """
         config = RunConfig.from_toml(record.path / "config.toml")
@@ -65,6 +66,7 @@ class Measurer:
         scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), similarity))
         if isinstance(data.dataset.test, SealedInteractions):
             data.dataset.test.unseal("the run is finished")
+
         section = config.evaluation
         test = evaluate(
             scorer,
@@ -87,6 +89,7 @@ class Measurer:
         )
 
     def _data(self, config: RunConfig) -> TrainingData:
+        # Everything that decides which pairs a run trains on and is evaluated by.
         key = f"{config.data!r} {config.sampling.noise!r} {config.evaluation.protocol}"
         if self._loaded is None or self._loaded[0] != key:
             self._loaded = (key, load_training_data(config))
@@ -96,14 +99,16 @@ class Measurer:
 def hits(
     scorer: EmbeddingScorer, task: RankingTask, *, k: int = K
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each relevant pair of the task whether the item is in the user's list, and the item.
+    """For each relevant pair of the task, whether the item is in the user's list, and the item.
 
     Args:
         scorer: ranks the catalogue.
-        task: which users, what is hidden, what is relevant.
+        task: which users to rank for, which items to hide, and which are relevant.
         k: length of the lists.
     """
-    found, relevant = [], []
+    # Empty arrays to begin with: a task without users has nothing to join.
+    found = [np.zeros(0, dtype=bool)]
+    relevant = [np.zeros(0, dtype=np.int64)]
     rows_at_once = max(1, _SCORES_AT_ONCE // scorer.n_items)
     with torch.inference_mode():
         for start in range(0, len(task.users), rows_at_once):
@@ -111,62 +116,66 @@ def hits(
             scores = scorer.score(users)
             rows, items = task.seen.positions(users)
             scores[torch.from_numpy(rows), torch.from_numpy(items)] = HIDDEN
+            _, best = top_k(scores, k)
             listed = torch.zeros(scores.shape, dtype=torch.bool)
-            listed.scatter_(1, top_k(scores, k)[1], True)
+            listed.scatter_(1, best, True)
             rows, items = task.relevant.positions(users)
             found.append(listed[torch.from_numpy(rows), torch.from_numpy(items)].numpy())
             relevant.append(items)
-    return np.concatenate([*found, np.zeros(0, dtype=bool)]), np.concatenate(
-        [*relevant, np.zeros(0, dtype=np.int64)]
-    )
+    return np.concatenate(found), np.concatenate(relevant)
 
 
 def score_sample(
     scorer: EmbeddingScorer, data: TrainingData, *, seed: int = 2024
 ) -> dict[str, np.ndarray]:
-    """Scores of random pairs: positives, negatives, and both kinds of false negatives.
+    """Score random pairs: positives, negatives, and both kinds of false negatives.
 
-    Items of the test part were negatives during training although the user went on to them, which makes them false negatives
-    of the natural kind; planted ones are there in the noise setting only.
+    Items of the test part were negatives during training although the user went on to them, which
+    makes them natural false negatives; planted ones exist in the noise setting only.
 
     Args:
-        scorer: scores pairs.
+        scorer: scores the pairs.
         data: where they come from.
-        seed: of the sample.
+        seed: of the sample; fixed, so that a report can be written again.
     """
     draws = generator(seed, "report")
     dataset = data.dataset
     kinds = {"positives (training)": data.train, "false negatives (test)": dataset.test}
     if data.false_negatives is not None:
         kinds["false negatives (planted)"] = data.false_negatives
-    pairs = {name: _sampled(part, draws) for name, part in kinds.items()}
-    users = pairs["positives (training)"][0]
+    pairs = {}
+    for kind, part in kinds.items():
+        pairs[kind] = _sampled(part, draws)
+
+    # Negatives belong to the same users as the positives, so that the two differ in the item only.
+    users, _ = pairs["positives (training)"]
+    items = draws.integers(dataset.n_items, size=len(users))
     known = [part.pair_keys() for part in (*dataset.parts().values(), *kinds.values())]
-    pairs["negatives"] = _negatives(users, dataset.n_items, np.concatenate(known), draws)
-    order = ["negatives", *kinds]
-    return {name: _pair_scores(scorer, *pairs[name]) for name in order if len(pairs[name][0])}
+    is_new = ~np.isin(users * dataset.n_items + items, np.concatenate(known))
+    pairs["negatives"] = (users[is_new], items[is_new])
+
+    scores = {}
+    for kind in ("negatives", *kinds):
+        users, items = pairs[kind]
+        if len(users):
+            scores[kind] = _pair_scores(scorer, users, items)
+    return scores
 
 
 def _sampled(part: Interactions, draws: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     chosen = draws.choice(len(part), min(len(part), SAMPLED_PAIRS), replace=False)
+    # Row numbers are stored in 32 bits, which their products with the number of items overflow.
     return part.users[chosen].astype(np.int64), part.items[chosen].astype(np.int64)
 
 
-def _negatives(
-    users: np.ndarray, n_items: int, known: np.ndarray, draws: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    items = draws.integers(n_items, size=len(users))
-    is_new = ~np.isin(users * n_items + items, known)
-    return users[is_new], items[is_new]
-
-
 def _pair_scores(scorer: EmbeddingScorer, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-    vectors = (
-        scorer.user_vectors[torch.from_numpy(users)] * scorer.item_vectors[torch.from_numpy(items)]
-    )
-    return vectors.sum(dim=1).numpy()
+    of_users = scorer.user_vectors[torch.from_numpy(users)]
+    of_items = scorer.item_vectors[torch.from_numpy(items)]
+    return (of_users * of_items).sum(dim=1).numpy()
 
 
 def _facts(dataset: Dataset) -> dict[str, int]:
-    counts = {f"{name} pairs": len(part) for name, part in dataset.parts().items()}
-    return {"users": dataset.n_users, "items": dataset.n_items, **counts}
+    facts = {"users": dataset.n_users, "items": dataset.n_items}
+    for name, part in dataset.parts().items():
+        facts[f"{name} pairs"] = len(part)
+    return facts

@@ -1,63 +1,67 @@
-"""Noise curves: the metric by the probability of drawing a false negative, and what PSL gains over SL."""
+"""Noise curves: a metric by the probability of drawing a false negative, and PSL's gain over SL."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, line_chart
-from pslrec.reporting._document import Block, Chart, Charts, Section, Text
+from pslrec.reporting._document import Chart, Charts, Section, Text
 from pslrec.reporting._measures import K
 from pslrec.reporting._run_record import RunRecord
 
 Curve = Sequence[tuple[float, float]]
+# Values of several seeds, by loss and noise level.
+ByLoss = dict[str, dict[float, list[float]]]
 BASE = "sl"
+SAYS = (
+    "A share of the training pairs is declared false negatives, and a negative is drawn among them with probability p. "
+    "Runs without noise train on all pairs, so p = 0 is no point of these curves."
+)
 
 
 def noise_section(records: Sequence[RunRecord]) -> Section:
-    """A chart for each group of runs that differ in noise, loss and seed.
+    """Draw a chart for each group of runs that differ in noise, loss and seed only.
 
     Args:
         records: the runs; groups in which no loss has two noise levels are left out.
     """
-    groups: dict[tuple[str, ...], dict[str, dict[float, list[float]]]] = {}
+    groups: dict[tuple[str, ...], ByLoss] = {}
     for record in records:
-        value, p = (
-            record.metric(f"ndcg@{K}"),
-            record.settings.get("sampling.noise.probability", 0.0),
-        )
-        if value is None or not p:
+        value = record.metric(f"ndcg@{K}")
+        probability = record.settings.get("sampling.noise.probability", 0.0)
+        if value is None or not probability:
             continue
-        key = (
-            *record.data_key,
-            str(record.settings.get("backbone.name")),
-            str(record.settings.get("sampling.negatives")),
-        )
-        curves = groups.setdefault(key, {})
-        curves.setdefault(str(record.settings.get("loss.name")), {}).setdefault(
-            float(p), []
-        ).append(value)
+        backbone = str(record.settings.get("backbone.name"))
+        negatives = str(record.settings.get("sampling.negatives"))
+        loss = str(record.settings.get("loss.name"))
+        by_loss = groups.setdefault((*record.data_key, backbone, negatives), {})
+        levels = by_loss.setdefault(loss, {})
+        levels.setdefault(float(probability), []).append(value)
+
     charts = []
-    for key, found in groups.items():
-        if max(len(points) for points in found.values()) > 1:
-            curves_ = {loss: mean_curve(points) for loss, points in found.items()}
-            charts.append(noise_chart(f"{key[-2]} on {key[0]}", curves_, metric=f"NDCG@{K}"))
+    for (source, *_, backbone, _), by_loss in groups.items():
+        # A single level is no curve.
+        if max(len(levels) for levels in by_loss.values()) > 1:
+            title = f"{backbone} on {source}"
+            charts.append(noise_chart(title, mean_curves(by_loss), metric=f"NDCG@{K}"))
     if not charts:
         return Section("Noise")
-    says = (
-        "A share of the training pairs is declared false negatives, and a negative is drawn among them with probability p. "
-        "Runs without noise train on all pairs, so p = 0 is no point of these curves."
-    )
-    blocks: list[Block] = [Text(says), Charts(charts)]
-    return Section("Noise", blocks)
+    return Section("Noise", [Text(SAYS), Charts(charts)])
 
 
-def mean_curve(points: Mapping[float, Sequence[float]]) -> list[tuple[float, float]]:
-    """Means by noise level, in order.
+def mean_curves(by_loss: Mapping[str, Mapping[float, Sequence[float]]]) -> dict[str, Curve]:
+    """Average the seeds of every loss and noise level; levels come out in order.
 
-    >>> mean_curve({0.5: [0.1, 0.3], 0.1: [0.4]})
-    [(0.1, 0.4), (0.5, 0.2)]
+    Args:
+        by_loss: values by loss and noise level.
+
+    >>> mean_curves({"sl": {0.5: [0.1, 0.3], 0.1: [0.4]}})
+    {'sl': [(0.1, 0.4), (0.5, 0.2)]}
     """
-    return [(p, statistics.fmean(values)) for p, values in sorted(points.items())]
+    curves: dict[str, Curve] = {}
+    for loss, levels in by_loss.items():
+        curves[loss] = [(p, statistics.fmean(levels[p])) for p in sorted(levels)]
+    return curves
 
 
 def noise_chart(
@@ -68,53 +72,72 @@ def noise_chart(
     losses: Sequence[str] = (),
     limits: tuple[float, float] | None = None,
 ) -> Chart:
-    """One line per loss, and the area between SL and the best PSL, with the relative improvement at each point.
+    """Draw a line per loss, and the area between SL and the best PSL with the gain at each point.
 
     Args:
         title: what the curves are of.
         curves: noise level and value, by loss.
         metric: name of the value.
-        losses: which numbers of styles losses have, so that they look the same in several charts.
-        limits: of the values, so that several charts have the same axis.
+        losses: all losses of several charts, so that a loss looks the same in each of them.
+        limits: range of the values in several charts, so that all have the same axis.
     """
     order = list(losses) or sorted(curves, key=str.lower)
-    series = [Series(loss, curves[loss], order.index(loss)) for loss in order if loss in curves]
-    area = improvement_area(curves, order)
+    series = []
+    for style, loss in enumerate(order):
+        if loss in curves:
+            series.append(Series(loss, curves[loss], style))
     says = f"{metric} by the probability p that a negative is a false one."
+    area = improvement_area(curves, order)
     if area is not None and area.notes:
-        says += (
-            f" {area.label}: {', '.join(f'{note} at p = {p:g}' for p, note in area.notes.items())}."
-        )
+        gains = [f"{note} at p = {p:g}" for p, note in area.notes.items()]
+        says += f" {area.label}: {', '.join(gains)}."
     return line_chart(title, says, series, x=Axis("p"), y=Axis(metric, limits=limits), area=area)
 
 
 def improvement_area(curves: Mapping[str, Curve], order: Sequence[str]) -> Area | None:
-    """What the best PSL gains over SL, where both have values.
+    """Find what the best PSL gains over SL, at the noise levels that both have.
 
     Args:
         curves: noise level and value, by loss.
-        order: styles of the losses.
+        order: the losses in the order of their styles.
     """
-    base = next((dict(curve) for loss, curve in curves.items() if loss.lower() == BASE), None)
-    if base is None:
-        return None
-    best: tuple[float, str, list[float]] | None = None
+    base: dict[float, float] = {}
     for loss, curve in curves.items():
-        common = [p for p, _ in curve if base.get(p, 0.0) > 0]
-        if not loss.lower().startswith("psl") or len(common) < 2:
+        # Runs say `sl`, tables of a paper `SL`.
+        if loss.lower() == BASE:
+            base = dict(curve)
+            break
+
+    best = ""
+    best_ratio = 0.0
+    for loss, curve in curves.items():
+        ratios = _ratios(curve, base)
+        # An area needs two points at least.
+        if not loss.lower().startswith("psl") or len(ratios) < 2:
             continue
-        gain = statistics.fmean(dict(curve)[p] / base[p] for p in common)
-        if best is None or gain > best[0]:
-            best = (gain, loss, common)
-    if best is None:
+        ratio = statistics.fmean(ratios.values())
+        if not best or ratio > best_ratio:
+            best = loss
+            best_ratio = ratio
+    if not best:
         return None
-    _, loss, common = best
-    upper = dict(curves[loss])
-    notes = {p: f"{100 * (upper[p] / base[p] - 1):+.1f} %" for p in common}
-    return Area(
-        f"{loss} over SL",
-        [(p, base[p]) for p in common],
-        [(p, upper[p]) for p in common],
-        list(order).index(loss),
-        notes,
-    )
+
+    values = dict(curves[best])
+    lower = []
+    upper = []
+    notes = {}
+    for p, ratio in _ratios(curves[best], base).items():
+        lower.append((p, base[p]))
+        upper.append((p, values[p]))
+        notes[p] = f"{100 * (ratio - 1):+.1f} %"
+    return Area(f"{best} over SL", lower, upper, list(order).index(best), notes)
+
+
+def _ratios(curve: Curve, base: Mapping[float, float]) -> dict[float, float]:
+    ratios = {}
+    for p, value in curve:
+        below = base.get(p, 0.0)
+        # SL may have no value at this level, or find nothing at all.
+        if below > 0:
+            ratios[p] = value / below
+    return ratios

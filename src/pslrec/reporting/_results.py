@@ -1,23 +1,22 @@
-"""Results of a reproduction as they lie in CSV files: a row per run, put together by seed."""
+"""The results of a reproduction, read from CSV files: a row per run, grouped into cells by seed."""
 
 import csv
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scipy import stats
-
 from pslrec.artifacts import ArtifactError
+from pslrec.reporting._seed_noise import is_inside_noise
 
 Row = Mapping[str, str]
 METRICS = ("recall20", "ndcg20")
 TITLES = {"recall20": "Recall@20", "ndcg20": "NDCG@20"}
 NEEDED = ("dataset", "backbone", "loss", "seed", "ours_recall20", "ours_ndcg20")
-# What tells one cell of a table from another; everything but the seed and what came out.
+# What tells one cell of a table from another: everything but the seed and what came out.
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
-# As the paper prints them, its own after those it is compared with; others come last.
+# In the order of the paper: the losses it compares with, then its own; any other loss comes last.
 _PRINTED = (
     "BPR",
     "LLPAUC",
@@ -30,96 +29,146 @@ _PRINTED = (
     "PSL-softplus",
     "SL@20",
 )
-# Those the paper proposes; PSL-softplus is its counterexample.
+# The losses that the paper proposes; PSL-softplus is its counterexample.
 PROPOSED = ("PSL-tanh", "PSL-atan", "PSL-relu")
 LOSS_ORDER = {name: place for place, name in enumerate(_PRINTED)}
+# Settings that a table is usually too narrow to show, but that make runs different cells.
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
 
 
 @dataclass(frozen=True)
 class Result:
-    """Runs of one cell that differ in the seed only.
+    """The runs of one cell, which differ in the seed only.
 
     Args:
-        key: its columns.
+        key: the columns that name the cell.
         ours: our values by metric and seed.
-        published: by metric, where there is one.
+        published: the published value by metric, where there is one.
     """
 
     key: Mapping[str, str]
     ours: Mapping[str, Mapping[str, float]]
     published: Mapping[str, float]
 
+    def named(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The values of some of its columns."""
+        return tuple(self.key[name] for name in names)
+
     def mean(self, metric: str) -> float | None:
-        """Mean of ours over seeds."""
-        return statistics.fmean(self.ours[metric].values()) if self.ours[metric] else None
+        """Our mean over seeds; `None` where no run has the metric."""
+        values = self.ours[metric].values()
+        if not values:
+            return None
+        return statistics.fmean(values)
 
     def deviation(self, metric: str) -> float | None:
-        """Standard deviation over seeds, if there are several."""
-        return statistics.stdev(self.ours[metric].values()) if len(self.ours[metric]) > 1 else None
+        """Our standard deviation over seeds; `None` for a single seed."""
+        values = self.ours[metric].values()
+        if len(values) < 2:
+            return None
+        return statistics.stdev(values)
 
     def difference(self, metric: str) -> float | None:
-        """Relative difference of ours to the published value."""
-        ours, published = self.mean(metric), self.published.get(metric)
-        return None if ours is None or not published else ours / published - 1
+        """Our mean relative to the published value, minus 1."""
+        ours = self.mean(metric)
+        published = self.published.get(metric)
+        if ours is None or not published:
+            return None
+        return ours / published - 1
 
     def is_inside_noise(self, metric: str) -> bool | None:
-        """Whether one more run of ours could give the published value; `None` below three seeds.
-
-        The bound is the 95 % prediction interval for a single run: t s √(1 + 1/n), with t of n - 1 degrees of freedom.
-        """
-        values, published = list(self.ours[metric].values()), self.published.get(metric)
-        if len(values) < 3 or published is None:
+        """Whether one more run of ours could give the published value; `None` if that is unknown."""
+        published = self.published.get(metric)
+        if published is None:
             return None
-        reach = (
-            float(stats.t.ppf(0.975, len(values) - 1))
-            * statistics.stdev(values)
-            * math.sqrt(1 + 1 / len(values))
-        )
-        return abs(statistics.fmean(values) - published) <= reach
+        return is_inside_noise(self.ours[metric].values(), published)
 
 
-def results_of(rows: Sequence[Row]) -> list[Result]:
-    """The cells of a table, seeds put together, in the order of the rows.
+def differing_columns(
+    results: Sequence[Result], names: Iterable[str], *, ignore_empty: bool = False
+) -> list[str]:
+    """Find the columns that do not have the same value in all cells.
 
     Args:
-        rows: a row per run.
+        results: the cells.
+        names: the columns to look at.
+        ignore_empty: cells without a value do not count as different from the others.
     """
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row.get(name) or "" for name in (*NAMED, *HYPER)), []).append(row)
     found = []
-    for key, members in groups.items():
-        ours = {m: _by_seed(members, f"ours_{m}") for m in METRICS}
-        published = {
-            m: v for m in METRICS if (v := number_in(members[0].get(f"published_{m}"))) is not None
-        }
-        found.append(Result(dict(zip((*NAMED, *HYPER), key, strict=True)), ours, published))
+    for name in names:
+        values = {result.key[name] for result in results}
+        if ignore_empty:
+            values.discard("")
+        if len(values) > 1:
+            found.append(name)
     return found
 
 
+def results_of(rows: Sequence[Row]) -> list[Result]:
+    """Group the runs of a table into cells, in the order in which the cells first occur.
+
+    Args:
+        rows: a row per run; columns that a file lacks count as empty.
+    """
+    names = (*NAMED, *HYPER)
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = columns_of(row, names)
+        groups.setdefault(key, []).append(row)
+
+    results = []
+    for key, members in groups.items():
+        ours = {}
+        published = {}
+        for metric in METRICS:
+            ours[metric] = _by_seed(members, f"ours_{metric}")
+            # The published value belongs to the cell, so every run of it repeats the same one.
+            printed = number_in(members[0].get(f"published_{metric}"))
+            if printed is not None:
+                published[metric] = printed
+        results.append(Result(dict(zip(names, key, strict=True)), ours, published))
+    return results
+
+
+def columns_of(row: Row, names: Iterable[str]) -> tuple[str, ...]:
+    """Some columns of a row; those that it lacks are empty.
+
+    >>> columns_of({"loss": "SL"}, ("loss", "form"))
+    ('SL', '')
+    """
+    return tuple(row.get(name) or "" for name in names)
+
+
 def _by_seed(rows: Sequence[Row], column: str) -> dict[str, float]:
-    return {row["seed"]: value for row in rows if (value := number_in(row.get(column))) is not None}
+    found = {}
+    for row in rows:
+        value = number_in(row.get(column))
+        if value is not None:
+            found[row["seed"]] = value
+    return found
 
 
 def read_results(file: Path) -> list[dict[str, str]]:
-    """The rows of a table of results.
+    """Read the rows of a table of results.
 
     Args:
-        file: CSV with a line of names.
+        file: CSV whose first line names the columns.
     """
+    rows = []
     try:
         with file.open(newline="", encoding="utf-8") as lines:
-            return [
-                {str(k): v or "" for k, v in row.items() if k is not None}
-                for row in csv.DictReader(lines)
-            ]
+            for record in csv.DictReader(lines):
+                # A line that is too long has its surplus under the name None; in one that is too
+                # short, the last values are None.
+                record.pop(None, None)
+                rows.append({name: text or "" for name, text in record.items()})
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArtifactError(f"{file} can not be read as CSV: {error}") from error
+        raise ArtifactError(f"{file} cannot be read as CSV: {error}") from error
+    return rows
 
 
 def number_in(text: str | None) -> float | None:
-    """The finite number that a text stands for, if it does.
+    """The finite number that a text stands for; `None` for any other text.
 
     >>> number_in("0.5"), number_in(""), number_in("nan")
     (0.5, None, None)
@@ -128,4 +177,6 @@ def number_in(text: str | None) -> float | None:
         value = float(text or "")
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    if not math.isfinite(value):
+        return None
+    return value

@@ -1,6 +1,7 @@
 """The report of one run or of several."""
 
 import logging
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,23 +34,34 @@ from pslrec.reporting._settings import settings_section
 from pslrec.reporting._surrogates import surrogate_section
 
 logger = logging.getLogger(__name__)
-NDCG, RECALL = f"ndcg@{K}", f"recall@{K}"
+NDCG = f"ndcg@{K}"
+RECALL = f"recall@{K}"
 
 
 def run_report(runs: Sequence[Path], out: Path) -> Path:
-    """Write the report of a run, or of several beside the first one.
+    """Write the report of a run, or of several runs beside the first one.
 
-    What a run does not keep is computed from its model and data; where those are gone, the report says so and goes without.
+    What a run does not keep is computed from its model and data. Where those are gone, the report
+    says so and does without.
 
     Args:
-        runs: directories of runs, finished or not.
-        out: the HTML file; an older one is replaced.
+        runs: run directories, finished or not.
+        out: the HTML file to write; an older one is replaced.
+
+    Returns:
+        The file written.
     """
-    unique = list(dict.fromkeys(local_path(path, error=ArtifactError).resolve() for path in runs))
-    if not unique:
-        raise ArtifactError("`runs` must name at least one directory of a run")
+    # The same run named twice is one run; a dictionary keeps the order in which they are named.
+    unique: dict[Path, None] = {}
+    for path in runs:
+        unique[local_path(path, error=ArtifactError).resolve()] = None
+    paths = list(unique)
+    if not paths:
+        raise ArtifactError("`runs` must name at least one run directory")
+    # Before the catalogue is ranked, which may take minutes.
     _prepare_place(out)
-    records = [read_run(path, label) for path, label in zip(unique, labels_of(unique), strict=True)]
+    labels = labels_of(paths)
+    records = [read_run(path, label) for path, label in zip(paths, labels, strict=True)]
     measured, problems = _measured(records)
     return write_report(run_document(records, measured, problems), out)
 
@@ -59,7 +71,7 @@ def write_report(document: Document, out: Path) -> Path:
 
     Args:
         document: what to write.
-        out: the file; its directory is made if need be.
+        out: the file; its directory is made if it does not exist.
     """
     _prepare_place(out)
     write_text(out, render(document), error=ArtifactError)
@@ -75,21 +87,28 @@ def _prepare_place(out: Path) -> None:
 def run_document(
     records: Sequence[RunRecord], measured: Mapping[str, Measures], problems: Sequence[str] = ()
 ) -> Document:
-    """The report before it is rendered.
+    """Put the report of runs together, before it is rendered.
 
     Args:
-        records: the runs.
+        records: the runs, at least one.
         measured: what was computed from their models, by label.
         problems: what could not be computed, and why.
     """
     first = records[0]
-    is_single = len(records) == 1
-    what = f"{first.settings.get('loss.name')} with {first.settings.get('backbone.name')} on {first.settings.get('data.source')}"
-    title = f"Run {first.label}" if is_single else f"Comparison of {len(records)} runs"
-    summary = [
-        *(_single_summary(first, measured) if is_single else _several_summary(records, measured))
-    ]
-    summary += [Text(problem, "warning") for problem in [*_cautions(records), *problems]]
+    if len(records) == 1:
+        settings = first.settings
+        title = f"Run {first.label}"
+        subtitle = (
+            f"{settings.get('loss.name')} with {settings.get('backbone.name')} "
+            f"on {settings.get('data.source')}"
+        )
+        summary = _single_summary(first, measured.get(first.label))
+    else:
+        title = f"Comparison of {len(records)} runs"
+        subtitle = ", ".join(record.label for record in records)
+        summary = _several_summary(records, measured)
+    for problem in (*_cautions(records), *problems):
+        summary.append(Text(problem, "warning"))
     sections = [
         Section("Summary", summary),
         metrics_section(records, measured),
@@ -100,17 +119,18 @@ def run_document(
         surrogate_section(records),
         settings_section(records),
     ]
-    return Document(
-        title, what if is_single else ", ".join(record.label for record in records), sections
-    )
+    return Document(title, subtitle, sections)
 
 
 def _measured(records: Sequence[RunRecord]) -> tuple[dict[str, Measures], list[str]]:
-    measurer, measured, problems = Measurer(), {}, []
+    measurer = Measurer()
+    measured = {}
+    problems = []
     for record in records:
         if not record.is_finished:
             continue
         logger.info("ranking the catalogue with the model of %s", record.label)
+        # Data that is gone costs a report some of its charts, but never the report.
         try:
             measured[record.label] = measurer.measure(record)
         except (PslrecError, ValueError) as error:
@@ -120,74 +140,88 @@ def _measured(records: Sequence[RunRecord]) -> tuple[dict[str, Measures], list[s
     return measured, problems
 
 
-def _single_summary(record: RunRecord, measured: Mapping[str, Measures]) -> list[Block]:
-    metrics = record.metrics
+def _single_summary(record: RunRecord, measures: Measures | None) -> list[Block]:
+    settings = record.settings
     tiles = []
     for name, title in ((NDCG, f"NDCG@{K}"), (RECALL, f"Recall@{K}")):
-        value, validation = record.metric(name), record.metric(name, "validation")
-        hint = "" if validation is None else f"{validation:.4f} on validation"
+        value = record.metric(name)
+        validation = record.metric(name, "validation")
+        hint = ""
+        if validation is not None:
+            hint = f"{validation:.4f} on validation"
         if value is not None:
             tiles.append(Tile(title, f"{value:.4f}", hint))
-    tiles += [Tile("Loss", str(record.settings.get("loss.name")), _temperature(record))]
-    dimension = record.settings.get("backbone.dimension")
-    tiles += [
-        Tile(
-            "Backbone",
-            str(record.settings.get("backbone.name")),
-            f"{dimension} dimensions" if dimension else "",
-        )
-    ]
-    tiles.append(_negatives(record, measured.get(record.label)))
+
+    temperature = ""
+    if settings.get("loss.temperature") is not None:
+        temperature = f"temperature {settings['loss.temperature']}"
+    tiles.append(Tile("Loss", str(settings.get("loss.name")), temperature))
+    dimension = ""
+    if settings.get("backbone.dimension"):
+        dimension = f"{settings['backbone.dimension']} dimensions"
+    tiles.append(Tile("Backbone", str(settings.get("backbone.name")), dimension))
+    tiles.append(
+        Tile("Negatives", str(settings.get("sampling.negatives")), _hint(record, measures))
+    )
+
+    metrics = record.metrics
     if record.is_finished:
-        tiles.append(
-            Tile(
-                "Epoch chosen",
-                str(metrics.get("best_epoch")),
-                f"of {metrics.get('trained_epochs')} trained",
-            )
-        )
+        trained = f"of {metrics.get('trained_epochs')} trained"
+        tiles.append(Tile("Epoch chosen", str(metrics.get("best_epoch")), trained))
         tiles.append(Tile("Protocol", str(metrics.get("protocol"))))
-    seconds = [epoch.seconds for epoch in record.epochs if epoch.seconds == epoch.seconds]
+    seconds = [epoch.seconds for epoch in record.epochs if not math.isnan(epoch.seconds)]
     if seconds:
-        tiles.append(
-            Tile(
-                "Training", _duration(sum(seconds)), f"{statistics.fmean(seconds):.2g} s per epoch"
-            )
-        )
-    if record.label in measured:
-        facts = measured[record.label].facts
+        per_epoch = f"{statistics.fmean(seconds):.2g} s per epoch"
+        tiles.append(Tile("Training", _duration(sum(seconds)), per_epoch))
+    if measures is not None:
+        facts = measures.facts
+        test_pairs = f"{facts['test pairs']:,} for the test"
         tiles.append(Tile("Users", f"{facts['users']:,}"))
         tiles.append(Tile("Items", f"{facts['items']:,}"))
-        tiles.append(
-            Tile(
-                "Training pairs",
-                f"{facts['train pairs']:,}",
-                f"{facts['test pairs']:,} for the test",
-            )
-        )
+        tiles.append(Tile("Training pairs", f"{facts['train pairs']:,}", test_pairs))
     return [Tiles(tiles)]
 
 
+def _hint(record: RunRecord, measures: Measures | None) -> str:
+    """What the setting of negatives came to, where that can be said without knowing the data."""
+    negatives = record.settings.get("sampling.negatives")
+    if isinstance(negatives, int):
+        return "per positive"
+    if negatives == "catalog":
+        return "all items"
+    # What `auto` comes to depends on the size of the catalogue.
+    if negatives != "auto" or measures is None:
+        return ""
+    shared = SamplingSection(negatives="auto").n_shared(int(measures.facts["items"]))
+    if shared is None:
+        return "all items"
+    return f"{shared:,} items per block of users"
+
+
 def _several_summary(records: Sequence[RunRecord], measured: Mapping[str, Measures]) -> list[Block]:
-    base = records[0].metric(NDCG)
+    first = records[0]
     rows = []
     for place, record in enumerate(records):
-        value = record.metric(NDCG)
-        is_comparable = (
-            place and record.data_key == records[0].data_key and base and value is not None
-        )
+        settings = record.settings
+        gain = None
+        # The first run beside itself, or runs on different data, have nothing to compare.
+        if place > 0 and record.data_key == first.data_key:
+            gain = _gain(record.metric(NDCG), first.metric(NDCG))
+        protocol = "not finished"
+        if record.is_finished:
+            protocol = record.metrics.get("protocol", "")
         rows.append(
             [
                 words(record.label),
-                number(value),
-                percent((value or 0.0) / base - 1 if is_comparable and base else None),
+                number(record.metric(NDCG)),
+                percent(gain),
                 number(record.metric(RECALL)),
-                words(record.settings.get("loss.name")),
-                words(record.settings.get("backbone.name")),
-                words(record.settings.get("sampling.negatives")),
-                words(record.settings.get("data.source")),
-                words(record.metrics.get("protocol") if record.is_finished else "not finished"),
-                words(record.settings.get("training.seed")),
+                words(settings.get("loss.name")),
+                words(settings.get("backbone.name")),
+                words(settings.get("sampling.negatives")),
+                words(settings.get("data.source")),
+                words(protocol),
+                words(settings.get("training.seed")),
                 number(record.metrics.get("best_epoch"), ".0f"),
                 number(record.metrics.get("seconds_per_epoch"), ".3g"),
             ]
@@ -195,85 +229,92 @@ def _several_summary(records: Sequence[RunRecord], measured: Mapping[str, Measur
     columns = [
         "run",
         f"NDCG@{K}",
-        f"to {records[0].label}",
+        f"to {first.label}",
         f"Recall@{K}",
         "loss",
         "backbone",
         "negatives",
         "data",
+        "protocol",
+        "seed",
+        "epoch",
+        "s per epoch",
     ]
-    columns += ["protocol", "seed", "epoch", "s per epoch"]
-    blocks: list[Block] = [Text(sentence) for sentence in _verdicts(records, measured)]
-    return [*blocks, Table("The runs; metrics are of the test part", columns, rows)]
+    blocks: list[Block] = []
+    best = _best_sentence(records, measured)
+    if best:
+        blocks.append(Text(best))
+    blocks.append(Table("The runs; metrics are of the test part", columns, rows))
+    return blocks
 
 
-def _verdicts(records: Sequence[RunRecord], measured: Mapping[str, Measures]) -> list[str]:
-    ranked = [
-        record
-        for record in records
-        if record.metric(NDCG) is not None and record.data_key == records[0].data_key
-    ]
+def _gain(value: float | None, base: float | None) -> float | None:
+    if value is None or not base:
+        return None
+    return value / base - 1
+
+
+def _best_sentence(records: Sequence[RunRecord], measured: Mapping[str, Measures]) -> str:
+    """Which run is best and whether that is chance; empty where there is nothing to compare."""
+    ranked = []
+    for record in records:
+        value = record.metric(NDCG)
+        if value is not None and record.data_key == records[0].data_key:
+            ranked.append((value, record.label))
     if len(ranked) < 2:
-        return []
-    ranked.sort(key=lambda record: -(record.metric(NDCG) or 0.0))
-    best, second = ranked[:2]
-    ahead, behind = best.metric(NDCG) or 0.0, second.metric(NDCG) or 0.0
-    sentence = f"{best.label} ranks best, with an NDCG@{K} of {ahead:.4f}"
+        return ""
+    # A stable sort: of equal runs, the one named first is best.
+    ranked.sort(key=lambda pair: -pair[0])
+    (ahead, best), (behind, second) = ranked[:2]
+
+    sentence = f"{best} ranks best, with an NDCG@{K} of {ahead:.4f}"
     if behind:
-        sentence += f", {100 * (ahead / behind - 1):.1f} % above {second.label}"
-    if best.label in measured and second.label in measured:
-        found = compare_results(measured[second.label].test, measured[best.label].test, NDCG)
-        verdict = "more than" if found.t_test < LEVEL else "inside"
-        sentence += f"; over {found.n_users:,} users that is {verdict} chance (paired t-test, p {_p(found.t_test)})"
-    return [f"{sentence}."]
+        sentence += f", {100 * (ahead / behind - 1):.1f} % above {second}"
+    if best in measured and second in measured:
+        found = compare_results(measured[second].test, measured[best].test, NDCG)
+        verdict = "inside"
+        if found.t_test < LEVEL:
+            verdict = "more than"
+        p = f"= {found.t_test:.3f}"
+        if found.t_test < 0.001:
+            p = "< 0.001"
+        sentence += (
+            f"; over {found.n_users:,} users that is {verdict} chance (paired t-test, p {p})"
+        )
+    return f"{sentence}."
 
 
 def _cautions(records: Sequence[RunRecord]) -> list[str]:
-    found = [
-        f"{record.label} is not finished; what it has so far is shown."
-        for record in records
-        if not record.is_finished
-    ]
-    on_test = [record.label for record in records if record.metrics.get("selected_on_test")]
+    """What speaks against trusting or comparing the metrics."""
+    found = []
+    on_test = []
+    protocols = set()
+    data = set()
+    for record in records:
+        if record.metrics.get("selected_on_test"):
+            on_test.append(record.label)
+        if not record.is_finished:
+            found.append(f"{record.label} is not finished; what it has so far is shown.")
+            continue
+        protocols.add(record.metrics.get("protocol"))
+        # Without the protocol, which is the last part of the key and has a sentence of its own.
+        data.add(record.data_key[:-1])
     if on_test:
         found.append(
             f"The epoch was chosen on the test part, as the paper does without a validation part: {', '.join(on_test)}."
         )
-    finished = [record for record in records if record.is_finished]
-    if len({record.metrics.get("protocol") for record in finished}) > 1:
+    if len(protocols) > 1:
         found.append(
             "The runs were judged by different protocols; their metrics are not comparable."
         )
-    if len({record.data_key[:-1] for record in finished}) > 1:
+    if len(data) > 1:
         found.append("The runs were judged on different data; their metrics are not comparable.")
     return found
-
-
-def _temperature(record: RunRecord) -> str:
-    value = record.settings.get("loss.temperature")
-    return "" if value is None else f"temperature {value}"
-
-
-def _negatives(record: RunRecord, measures: Measures | None) -> Tile:
-    """What was asked for, and what came of it where that needs the size of the catalogue."""
-    asked = record.settings.get("sampling.negatives")
-    if isinstance(asked, int):
-        return Tile("Negatives", str(asked), "per positive")
-    if asked != "auto" or measures is None:
-        return Tile("Negatives", str(asked), "all items" if asked == "catalog" else "")
-    shared = SamplingSection(negatives="auto").n_shared(int(measures.facts["items"]))
-    return Tile(
-        "Negatives",
-        "auto",
-        "all items" if shared is None else f"{shared:,} items per block of users",
-    )
 
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

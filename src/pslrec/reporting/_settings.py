@@ -1,59 +1,68 @@
-"""Configuration and environment of runs, with what differs between them in view."""
+"""Configuration and environment of the runs, with what differs between them in view."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pslrec.reporting._document import Block, Fold, Section, Table, Text, words
+from pslrec.reporting._document import Block, Fold, Mark, Section, Table, Text, words
 from pslrec.reporting._run_record import RunRecord
+
+TITLE = "Configuration and environment"
 
 
 def settings_section(records: Sequence[RunRecord]) -> Section:
-    """Settings that differ, then all settings, then what the runs were made with.
+    """Show the settings that differ, then all settings, then what the runs were made with.
 
     Args:
-        records: the runs.
+        records: the runs; of a single one everything is shown at once.
     """
     labels = [record.label for record in records]
     settings = [record.settings for record in records]
     environments = [record.environment for record in records]
+    blocks: list[Block] = []
     if len(records) == 1:
-        blocks: list[Block] = [
-            _table("Settings of the run; config.toml in its directory repeats it", labels, settings)
-        ]
+        caption = "Settings of the run; config.toml in its directory repeats it"
+        blocks.append(_table(caption, labels, settings))
         if environments[0]:
             blocks.append(_table("What it was made with", labels, environments))
-        return Section("Configuration and environment", blocks)
-    blocks = [_differences("Settings that differ", labels, settings)]
-    if any(environments):
-        blocks.append(_differences("Parts of the environment that differ", labels, environments))
-    blocks.append(
-        Fold("All settings", [_table("Settings; rows that differ are marked", labels, settings)])
-    )
-    if any(environments):
-        blocks.append(
-            Fold(
-                "Environment",
-                [_table("Environment; rows that differ are marked", labels, environments)],
-            )
-        )
-    return Section("Configuration and environment", blocks)
+        return Section(TITLE, blocks)
+
+    blocks.append(_differences("Settings that differ", labels, settings))
+    every_setting = _table("Settings; rows that differ are marked", labels, settings)
+    # An environment is no part of what a run needs; one copied from elsewhere may lack it.
+    if not any(environments):
+        blocks.append(Fold("All settings", [every_setting]))
+        return Section(TITLE, blocks)
+    blocks.append(_differences("Parts of the environment that differ", labels, environments))
+    blocks.append(Fold("All settings", [every_setting]))
+    environment = _table("Environment; rows that differ are marked", labels, environments)
+    blocks.append(Fold("Environment", [environment]))
+    return Section(TITLE, blocks)
 
 
 def differing(columns: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names whose values are not the same everywhere.
+    """Find the names whose values are not the same everywhere.
+
+    Args:
+        columns: values by name, of one run each; a name that is missing has an empty value.
 
     >>> differing([{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1}])
     ['b']
     """
-    return [
-        name
-        for name in _names(columns)
-        if len({_shown(column.get(name)) for column in columns}) > 1
-    ]
+    found = []
+    for name in _names(columns):
+        # Compared as they are shown: lists cannot be put into a set.
+        values = {_shown(column.get(name)) for column in columns}
+        if len(values) > 1:
+            found.append(name)
+    return found
 
 
 def _names(columns: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for column in columns for name in column))
+    # A dictionary rather than a set, to keep the order in which the runs name them.
+    names: dict[str, None] = {}
+    for column in columns:
+        names |= dict.fromkeys(column)
+    return list(names)
 
 
 def _differences(
@@ -62,31 +71,35 @@ def _differences(
     names = differing(columns)
     if not names:
         return Text(f"{caption}: none.", "note")
-    return _table(
-        caption, labels, [{name: column.get(name) for name in names} for column in columns]
-    )
+    return _table(caption, labels, columns, names)
 
 
-def _table(caption: str, labels: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> Table:
-    marked = set(differing(columns))
-    rows = [
-        [
-            words(name),
-            *(
-                words(_shown(column.get(name)), "differs" if name in marked else "")
-                for column in columns
-            ),
-        ]
-        for name in _names(columns)
-    ]
+def _table(
+    caption: str,
+    labels: Sequence[str],
+    columns: Sequence[Mapping[str, Any]],
+    names: Sequence[str] | None = None,
+) -> Table:
+    if names is None:
+        names = _names(columns)
+    differ = set(differing(columns))
+    rows = []
+    for name in names:
+        mark: Mark = ""
+        if name in differ:
+            mark = "differs"
+        values = [words(_shown(column.get(name)), mark) for column in columns]
+        rows.append([words(name), *values])
     return Table(caption, ["", *labels], rows)
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return (
-        ", ".join(_shown(part) for part in value) if isinstance(value, list | tuple) else str(value)
-    )
+    if value is True:
+        return "yes"
+    if value is False:
+        return "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(part) for part in value)
+    return str(value)

@@ -4,32 +4,60 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-Shape = Literal["line", "mark", "both", "area"]
+Sample = Literal["line", "mark", "both", "area"]
+Point = tuple[float, float]
+
 N_STYLES = 8
 MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+# Corners of the marks around their centre, in radii. Each shape is stretched until all look equally large.
+CORNERS = {
+    "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "triangle": ((0.0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
+    "diamond": ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)),
+}
 
 
 def element(tag: str, *content: object, **attributes: object) -> Markup:
-    """An element; `class_` and `stroke_width` become `class` and `stroke-width`, numbers are rounded.
+    """Write an element.
+
+    Args:
+        tag: its name.
+        content: texts, which are escaped, and other elements, which are not.
+        attributes: `class_` becomes `class` and `stroke_width` becomes `stroke-width`; numbers are rounded to two
+            decimals; an attribute that is `None` is left out.
 
     >>> element("text", "a < b", x=1.23456, class_="tick")
     Markup('<text x="1.23" class="tick">a &lt; b</text>')
     """
-    written = Markup("").join(
-        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _plain(value))
-        for name, value in attributes.items()
-        if value is not None
-    )
-    inside = Markup("").join(escape(part) for part in content)
-    return Markup("<{0}{1}>{2}</{0}>" if content else "<{0}{1}/>").format(
-        Markup(tag), written, inside
-    )
+    name = Markup(tag)
+    opening = Markup("<{}").format(name)
+    for attribute, value in attributes.items():
+        if value is not None:
+            # `class` is a word of Python's own, and no argument can have a hyphen.
+            written = attribute.rstrip("_").replace("_", "-")
+            opening += Markup(' {}="{}"').format(written, _plain(value))
+    if not content:
+        return opening + Markup("/>")
+    inside = Markup("").join(content)  # type: ignore[arg-type]  # escapes whatever is not Markup
+    return Markup("{}>{}</{}>").format(opening, inside, name)
 
 
 def _plain(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return str(value)
+
+
+def shape(commands: str, kind: str) -> Markup:
+    """A path of the given class; the class says whether it is a line, an area or a grid line."""
+    return element("path", d=commands, class_=kind)
+
+
+def text(content: str, x: float, y: float, kind: str) -> Markup:
+    """A text with its baseline at y; the class says which end or middle of it is at x."""
+    return element("text", content, x=x, y=y, class_=kind)
 
 
 def group(parts: Iterable[Markup]) -> Markup:
@@ -37,63 +65,100 @@ def group(parts: Iterable[Markup]) -> Markup:
     return Markup("").join(parts)
 
 
-def path(points: Sequence[tuple[float, float]], *, is_closed: bool = False) -> str:
-    """The commands of a line through points; where a point is not finite the line has a gap.
+def style_class(style: int, *, is_reference: bool = False) -> str:
+    """The class that gives a group of shapes its colour.
+
+    Args:
+        style: number of the colour; colours repeat after eight.
+        is_reference: whether its lines are dashed.
+
+    >>> style_class(9, is_reference=True)
+    's1 reference'
+    """
+    name = f"s{style % N_STYLES}"
+    if is_reference:
+        name += " reference"
+    return name
+
+
+def path(points: Sequence[Point], *, is_closed: bool = False) -> str:
+    """The commands of a line through points; a point that is not finite leaves a gap.
 
     >>> path([(0, 0), (1.5, 2), (2, float("nan")), (3, 1)])
     'M0 0L1.5 2M3 1'
     """
-    commands, is_new = [], True
+    commands = []
+    command = "M"
     for x, y in points:
         if not (math.isfinite(x) and math.isfinite(y)):
-            is_new = True
+            command = "M"
             continue
-        commands.append(f"{'M' if is_new else 'L'}{_plain(float(x))} {_plain(float(y))}")
-        is_new = False
-    return "".join(commands) + ("Z" if is_closed else "")
+        commands.append(f"{command}{_plain(float(x))} {_plain(float(y))}")
+        command = "L"
+    if is_closed:
+        commands.append("Z")
+    return "".join(commands)
+
+
+def marker_of(style: int) -> str:
+    """The mark of a style."""
+    # Five marks and eight colours: forty styles differ in one or the other.
+    return MARKERS[style % len(MARKERS)]
 
 
 def marker(
-    shape: str, x: float, y: float, *, title: str = "", radius: float = 3.2, is_hollow: bool = False
+    mark: str, x: float, y: float, *, title: str = "", radius: float = 3.2, is_hollow: bool = False
 ) -> Markup:
-    """A mark at a point, which tells its value when pointed at."""
-    tip = [element("title", title)] if title else []
-    fill = "hollow" if is_hollow else "solid"
-    r = radius
-    if shape == "circle":
-        return element("circle", *tip, cx=x, cy=y, r=r, class_=fill)
-    if shape == "cross":
-        lines = path(
-            [(x - r, y - r), (x + r, y + r), (math.nan, 0), (x - r, y + r), (x + r, y - r)]
-        )
-        return element("path", *tip, d=lines, class_="hollow")
-    corners = {
-        "square": [
-            (x - r * 0.9, y - r * 0.9),
-            (x + r * 0.9, y - r * 0.9),
-            (x + r * 0.9, y + r * 0.9),
-            (x - r * 0.9, y + r * 0.9),
-        ],
-        "triangle": [(x, y - r * 1.2), (x + r * 1.15, y + r * 0.9), (x - r * 1.15, y + r * 0.9)],
-        "diamond": [(x, y - r * 1.3), (x + r * 1.3, y), (x, y + r * 1.3), (x - r * 1.3, y)],
-    }[shape]
+    """A mark at a point.
+
+    Args:
+        mark: one of `MARKERS`.
+        x: of its centre.
+        y: of its centre.
+        title: shown when the mark is pointed at.
+        radius: half its size, about.
+        is_hollow: drawn as an outline.
+    """
+    tip = []
+    if title:
+        tip.append(element("title", title))
+    if mark == "cross":
+        falling = [(x - radius, y - radius), (x + radius, y + radius)]
+        rising = [(x - radius, y + radius), (x + radius, y - radius)]
+        # Two strokes have no inside that could be filled.
+        return element("path", *tip, d=path(falling) + path(rising), class_="hollow")
+
+    fill = "solid"
+    if is_hollow:
+        fill = "hollow"
+    if mark == "circle":
+        return element("circle", *tip, cx=x, cy=y, r=radius, class_=fill)
+    corners = [(x + radius * right, y + radius * down) for right, down in CORNERS[mark]]
     return element("path", *tip, d=path(corners, is_closed=True), class_=fill)
 
 
-def swatch(style: int, shape: Shape, *, is_reference: bool = False) -> Markup:
-    """The sample that stands in a legend.
+def swatch(style: int, sample: Sample, *, is_reference: bool = False) -> Markup:
+    """The sample of a series or an area that stands in a legend.
 
     Args:
         style: number of the colour and mark.
-        shape: what is shown of it.
+        sample: which of them the chart draws.
         is_reference: whether it is dashed.
     """
-    mark = marker(MARKERS[style % len(MARKERS)], 13.0, 7.0, is_hollow=is_reference)
-    line = element("path", d="M1 7L25 7", class_="line")
-    area = element("rect", x=1, y=2, width=24, height=10, class_="area")
-    parts = {"line": [line], "mark": [mark], "both": [line, mark], "area": [area]}[shape]
-    kind = f"s{style % N_STYLES}" + (" reference" if is_reference else "")
-    inside = element("g", *parts, class_=kind)
+    parts = []
+    if sample in ("line", "both"):
+        parts.append(shape("M1 7L25 7", "line"))
+    if sample in ("mark", "both"):
+        parts.append(marker(marker_of(style), 13.0, 7.0, is_hollow=is_reference))
+    if sample == "area":
+        parts.append(element("rect", x=1, y=2, width=24, height=10, class_="area"))
+    inside = element("g", *parts, class_=style_class(style, is_reference=is_reference))
     return element(
-        "svg", inside, viewBox="0 0 26 14", width=26, height=14, aria_hidden="true", class_="swatch"
+        "svg",
+        inside,
+        viewBox="0 0 26 14",
+        width=26,
+        height=14,
+        aria_hidden="true",
+        class_="swatch",
     )

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from pslrec.reporting import BySeed, verdict_over_seeds
 from pslrec.reproduction.results import Results, Row
 from pslrec.reproduction.tabular import TextTable
-from pslrec.reproduction.verdicts import BySeed, judged
 
 NAME = "claims"
 PLACE = ("dataset", "backbone", "mode", "protocol")
@@ -58,7 +58,7 @@ def check(results: Results) -> list[Row]:
         expected = _by_sentence(printed.get(place, {}))
         under_the_other_reading = _by_sentence(otherwise.get(place, {}))
         for sentence, first, second in _sides(values):
-            found = judged(first, second)
+            found = verdict_over_seeds(first, second)
             low, high = found.interval or (None, None)
             numbers = {
                 "value_pct": found.value,
@@ -172,7 +172,10 @@ def _with_the_other_noise(results: Results) -> dict[tuple[str, ...], dict[Key, B
 
 
 def _by_sentence(values: Values) -> dict[str, float]:
-    return {sentence: judged(first, second).value for sentence, first, second in _sides(values)}
+    return {
+        sentence: verdict_over_seeds(first, second).value
+        for sentence, first, second in _sides(values)
+    }
 
 
 def _is_plain(row: Row) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from pslrec.reporting import LOSS_ORDER, PROPOSED, TITLES, gain_over
+from pslrec.reporting import ENOUGH_SEEDS, LOSS_ORDER, PROPOSED, TITLES, gain_over
 from pslrec.reproduction.results import Row
-from pslrec.reproduction.summaries import ENOUGH_SEEDS, METRICS, Sample, Summary
+from pslrec.reproduction.summaries import METRICS, Sample, Summary
 from pslrec.reproduction.tabular import TextTable
 
 ORDER = tuple(LOSS_ORDER)

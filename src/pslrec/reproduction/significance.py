@@ -8,10 +8,11 @@ from scipy import stats
 
 from pslrec.artifacts import read_tensors
 from pslrec.evaluation import compare
+from pslrec.reporting import ENOUGH_SEEDS
 from pslrec.reproduction.cells import Cell, identity_of
 from pslrec.reproduction.execution import PER_USER
 from pslrec.reproduction.results import Results, Row
-from pslrec.reproduction.summaries import ENOUGH_SEEDS, METRICS, Sample, Summary, summarize
+from pslrec.reproduction.summaries import METRICS, Sample, Summary, summarize
 
 NAME = "significance"
 GROUP = ("table", "dataset", "backbone", "setting", "noise", "mode", "protocol", "negatives")

@@ -5,26 +5,12 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from scipy import stats
-
+from pslrec.reporting import is_inside_noise
 from pslrec.reproduction.cells import IDENTITY, identity_of
 from pslrec.reproduction.results import Row
 
-ENOUGH_SEEDS = 3
-CONFIDENCE = 0.95
-# Half a unit of the fourth decimal, which is where the papers round.
-ROUNDING = 5e-5
 Place = Literal["inside", "outside", "unknown"]
 METRICS = ("recall20", "ndcg20")
-
-
-def interval_factor(n: int) -> float:
-    """How many standard errors the confidence interval of a mean of `n` values reaches to either side.
-
-    >>> round(interval_factor(3), 2)
-    4.3
-    """
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
 
 @dataclass(frozen=True)
@@ -58,10 +44,10 @@ class Sample:
         >>> Sample({1: 0.10, 2: 0.11, 3: 0.12}).place_of(0.13), Sample({1: 0.10}).place_of(0.13)
         ('inside', 'unknown')
         """
-        if self.n < ENOUGH_SEEDS or self.deviation is None:
+        is_inside = is_inside_noise(self.by_seed.values(), printed)
+        if is_inside is None:
             return "unknown"
-        reach = interval_factor(self.n) * self.deviation * (1 + 1 / self.n) ** 0.5 + ROUNDING
-        return "inside" if abs(printed - self.mean) <= reach else "outside"
+        return "inside" if is_inside else "outside"
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def test_directory_without_results_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match="must hold CSV files"):
         reproduction_report(tmp_path, tmp_path / "r.html")
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe,\n\x00")
-    with pytest.raises(ArtifactError, match="can not be read as CSV"):
+    with pytest.raises(ArtifactError, match="cannot be read as CSV"):
         reproduction_report(tmp_path, tmp_path / "r.html")
 
 

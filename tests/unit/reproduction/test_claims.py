@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pslrec.reporting import verdict_over_seeds
 from pslrec.reproduction import claims
 from pslrec.reproduction.results import COLUMNS, CUTOFF_COLUMNS, Results, Row
-from pslrec.reproduction.verdicts import judged
 
 PLACE = {"dataset": "Amazon-Electronic", "backbone": "MF", "mode": "catalog", "protocol": "paper"}
 
@@ -202,6 +202,6 @@ def test_published_numbers_go_through_the_same_arithmetic(results: Results) -> N
 def test_paired_seeds_make_a_steady_difference_visible() -> None:
     noisy = {seed: 0.05 + 0.01 * seed for seed in range(4)}
     better = {seed: value + 0.001 + 1e-5 * seed for seed, value in noisy.items()}
-    assert judged(better, noisy).verdict == "holds"
+    assert verdict_over_seeds(better, noisy).verdict == "holds"
     shifted = {seed + 10: value for seed, value in better.items()}
-    assert judged(shifted, noisy).verdict == "inside noise"
+    assert verdict_over_seeds(shifted, noisy).verdict == "inside noise"
