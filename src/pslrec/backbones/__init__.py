@@ -1,6 +1,14 @@
 """From row numbers to user and item representations, one backbone per file; `BACKBONES` knows them by name."""
 
-from pslrec.backbones._base import BACKBONES, Backbone, NewUsers, Representations, register_backbone
+from pslrec.backbones._base import (
+    BACKBONES,
+    NOT_SETTINGS,
+    Backbone,
+    NewUsers,
+    Representations,
+    register_backbone,
+)
+from pslrec.backbones._graph import Graph
 from pslrec.backbones._initialization import initial_tables
 from pslrec.backbones._tables import check_tables
 from pslrec.backbones.lightgcn import LightGCN
@@ -13,7 +21,9 @@ import_parts(__name__, __path__)
 
 __all__ = [
     "BACKBONES",
+    "NOT_SETTINGS",
     "Backbone",
+    "Graph",
     "LightGCN",
     "MatrixFactorization",
     "NewUsers",

@@ -1,6 +1,5 @@
 """What every backbone promises: two tables to train, and from them the representations of all users and items."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -9,12 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from pslrec.backbones._initialization import initial_tables
+from pslrec.checks import whole_number
 from pslrec.data import Interactions
-from pslrec.errors import ConfigError
-from pslrec.registry import Registry
+from pslrec.registry import Registry, constructor_parameters
 from pslrec.seeding import derive_seed
 
 SearchSpace = Mapping[str, tuple[float, ...]]
+
+# More than anybody trains; a larger number is a typing error, and should not be found by a full memory.
+MOST_DIMENSIONS = 2**16
+MOST_LAYERS = 64
+# Arguments of every backbone that are no settings: they come from the data and from the run.
+NOT_SETTINGS = ("train", "seed")
 
 
 class Representations(NamedTuple):
@@ -74,13 +79,13 @@ class Backbone(nn.Module, ABC):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.dimension = whole_number("dimension", dimension, at_least=1, limit=MOST_DIMENSIONS)
+        self.dimension = whole_number("dimension", dimension, maximum=MOST_DIMENSIONS)
         self.initialization = initialization
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialization"))
         users, items = initial_tables(
             initialization or self.default_initialization,
             train,
-            dimension=dimension,
+            dimension=self.dimension,
             generator=generator,
         )
         self.user_table = nn.Parameter(users)
@@ -116,15 +121,18 @@ class Backbone(nn.Module, ABC):
 
     def options(self) -> dict[str, Any]:
         """The settings that construct this backbone again, beside the data and the seed."""
-        parameters = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in parameters if name not in ("train", "seed")}
+        options = {}
+        for parameter in constructor_parameters(type(self)):
+            if parameter.name not in NOT_SETTINGS:
+                options[parameter.name] = getattr(self, parameter.name)
+        return options
 
     def extra_repr(self) -> str:
         """The options, as torch prints modules."""
         return ", ".join(f"{name}={value!r}" for name, value in self.options().items())
 
 
-BACKBONES: Registry[type[Backbone]] = Registry("backbone", group="pslrec.backbones")
+BACKBONES: Registry[type[Backbone]] = Registry("backbone", group="pslrec.backbones", base=Backbone)
 AnyBackbone = TypeVar("AnyBackbone", bound=type[Backbone])
 
 
@@ -137,37 +145,3 @@ def register_backbone(name: str) -> Callable[[AnyBackbone], AnyBackbone]:
         return backbone
 
     return decorate
-
-
-# More than anybody trains, and little enough to be told from a slip of the finger before the memory is full.
-MOST_DIMENSIONS, MOST_LAYERS = 2**16, 64
-# Beyond these, what is divided or multiplied by a setting is no number of single precision any more.
-SMALLEST, LARGEST = 1e-12, 1e12
-
-
-def whole_number(
-    name: str, value: int, *, at_least: int, at_most: int | None = None, limit: int | None = None
-) -> int:
-    """The value, if it is a whole number in the range; `limit` is an end that nobody should come near."""
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or value < at_least
-        or (at_most is not None and value > at_most)
-    ):
-        allowed = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ConfigError(f"`{name}` must be a whole number {allowed}, got {value!r}")
-    if limit is not None and value > limit:
-        raise ConfigError(f"`{name}` must be a whole number at most {limit}, got {value!r}")
-    return value
-
-
-def finite_number(name: str, value: float, *, above: float | None = None) -> float:
-    """The value, if it is finite and not negative; with `above`, greater than that."""
-    is_allowed = value >= 0 if above is None else value > above
-    if not is_allowed or value == float("inf"):
-        allowed = "at least 0" if above is None else f"greater than {above:g}"
-        raise ConfigError(f"`{name}` must be a finite number {allowed}, got {value!r}")
-    if value > LARGEST or (above is not None and value < SMALLEST):
-        raise ConfigError(f"`{name}` must be from {SMALLEST:g} to {LARGEST:g}, got {value!r}")
-    return value

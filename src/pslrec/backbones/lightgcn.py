@@ -12,9 +12,9 @@ from pslrec.backbones._base import (
     Representations,
     SearchSpace,
     register_backbone,
-    whole_number,
 )
 from pslrec.backbones._graph import Graph
+from pslrec.checks import whole_number
 from pslrec.data import Interactions
 
 
@@ -47,7 +47,7 @@ class LightGCN(Backbone):
         layers: int = 2,
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
-        self.layers = whole_number("layers", layers, at_least=1, limit=MOST_LAYERS)
+        self.layers = whole_number("layers", layers, maximum=MOST_LAYERS)
         self.graph = Graph(train)
 
     def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002

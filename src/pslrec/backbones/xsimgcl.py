@@ -12,11 +12,10 @@ from pslrec.backbones._base import (
     NewUsers,
     Representations,
     SearchSpace,
-    finite_number,
     register_backbone,
-    whole_number,
 )
 from pslrec.backbones._graph import Graph
+from pslrec.checks import number_from_zero, positive_number, whole_number
 from pslrec.data import Interactions
 from pslrec.kernels import add_row_noise
 
@@ -63,15 +62,11 @@ class XSimGCL(Backbone):
         unique_contrast: bool = False,
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
-        self.layers = whole_number("layers", layers, at_least=1, limit=MOST_LAYERS)
-        self.noise = finite_number("noise", noise)
-        self.contrast_layer = whole_number(
-            "contrast_layer", contrast_layer, at_least=1, at_most=layers
-        )
-        self.contrast_temperature = finite_number(
-            "contrast_temperature", contrast_temperature, above=0
-        )
-        self.contrast_weight = finite_number("contrast_weight", contrast_weight)
+        self.layers = whole_number("layers", layers, maximum=MOST_LAYERS)
+        self.noise = number_from_zero("noise", noise)
+        self.contrast_layer = whole_number("contrast_layer", contrast_layer, maximum=self.layers)
+        self.contrast_temperature = positive_number("contrast_temperature", contrast_temperature)
+        self.contrast_weight = number_from_zero("contrast_weight", contrast_weight)
         self.unique_contrast = unique_contrast
         self.graph = Graph(train)
 

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pslrec.registry import constructor_parameters
+
 
 def losses_command() -> None:
     """List the losses, each with its parameters."""
@@ -28,9 +30,7 @@ def _show(parts: dict[str, Any], section: str, leave_out: tuple[str, ...]) -> No
     table.add_column("what it is")
     table.add_column(f"settings ({section}.NAME = default)")
     for name, part in parts.items():
-        parameters = [
-            p for p in inspect.signature(part).parameters.values() if p.name not in leave_out
-        ]
+        parameters = [p for p in constructor_parameters(part) if p.name not in leave_out]
         # The first sentence may run over several lines, and may hold brackets that are no markup.
         summary = " ".join((inspect.getdoc(part) or "").partition("\n\n")[0].split())
         table.add_row(

@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -26,9 +27,14 @@ from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
 from pslrec.errors import PslrecError
+from pslrec.registry import import_modules
 
 
 class _StoppableGroup(TyperGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # `--import` is an option of the program, and accepted after the command as well.
+        return super().parse_args(ctx, _imports_first(args))
+
     def invoke(self, ctx: Any) -> Any:
         # Caught here, before typer makes of it what its version thinks best.
         try:
@@ -36,6 +42,22 @@ class _StoppableGroup(TyperGroup):
         except KeyboardInterrupt:
             sys.stderr.write("stopped\n")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _imports_first(args: list[str]) -> list[str]:
+    imports: list[str] = []
+    others: list[str] = []
+    waiting = iter(args)
+    for each in waiting:
+        if each == "--import":
+            imports += [each, *islice(waiting, 1)]
+        elif each.startswith("--import="):
+            imports.append(each)
+        elif each == "--":
+            others += [each, *waiting]
+        else:
+            others.append(each)
+    return imports + others
 
 
 app = typer.Typer(
@@ -88,6 +110,14 @@ def _options(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Leave out notes about what was found and done.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module or a .py file with losses or backbones; repeatable.",
+        ),
+    ] = None,
     _version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
@@ -100,6 +130,7 @@ def _options(
     package = logging.getLogger("pslrec")
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
+    import_modules(modules or ())
 
 
 def main() -> None:
