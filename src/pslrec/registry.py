@@ -105,11 +105,19 @@ def _import_by_name(name: str, *, given: str) -> None:
         missing = getattr(error, "name", None)
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{missing}."):
             raise ConfigError(wanted) from error
-        last = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"`--import {given}` failed in {last.filename}, line {last.lineno}: "
-            f"{type(error).__name__}: {error}"
+            f"`--import {given}` failed{_place_of(error)}: {type(error).__name__}: {error}"
         ) from error
+
+
+def _place_of(error: Exception) -> str:
+    """The line in which an import failed, to stand within a sentence."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # Python's own frames say nothing about the module; a syntax error leaves no others, and names
+    # its line itself.
+    if frames[-1].filename.startswith("<frozen "):
+        return ""
+    return f" in {frames[-1].filename}, line {frames[-1].lineno}"
 
 
 class Origin(NamedTuple):

@@ -3,7 +3,6 @@
 import io
 import logging
 import sys
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -50,7 +49,7 @@ def _imports_first(args: list[str]) -> list[str]:
     waiting = iter(args)
     for each in waiting:
         if each == "--import":
-            imports += [each, *islice(waiting, 1)]
+            imports += [each, next(waiting, "")]
         elif each.startswith("--import="):
             imports.append(each)
         elif each == "--":
