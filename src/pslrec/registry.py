@@ -1,7 +1,7 @@
 """Names for interchangeable parts: losses, backbones, sources, formats.
 
-A registry finds its parts in three places: the modules of its own package, the entry points of other
-installed packages, and the modules that a person imports (`--import` on the command line).
+A registry finds its parts in three places: the modules of its own package, the entry points of
+other installed packages, and the modules that a person imports (`--import` on the command line).
 """
 
 import inspect
@@ -77,6 +77,7 @@ def _module_of_file(path: Path) -> str:
             "digits and underscores"
         )
     _make_importable(path.parent.resolve())
+    # Python would not look at the file if another module of the name comes first.
     loaded = sys.modules.get(name)
     if loaded is not None:
         found = getattr(loaded, "__file__", None)
@@ -85,7 +86,8 @@ def _module_of_file(path: Path) -> str:
         found = None if spec is None else spec.origin
     if found is None or not Path(found).is_file() or not path.samefile(found):
         raise ConfigError(
-            f"`--import` got {path}, but `{name}` is the name of another module here; rename the file"
+            f"`--import` got {path}, but `{name}` is the name of another module here; "
+            "rename the file"
         )
     return name
 
@@ -161,6 +163,7 @@ def derived_name(part: type) -> str:
     >>> derived_name(BPRWithMargin2)
     'bpr-with-margin2'
     """
+    # A run of capitals is one word, without the last if that begins the next: BPR, With.
     words = re.findall(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", part.__name__)
     return "-".join(words).lower()
 
@@ -169,8 +172,8 @@ class Registry(Generic[Part]):
     """Parts of one kind by name.
 
     A part registers itself where it is defined; the command line, configuration and contract tests
-    read the registry, so nothing else has to name it. Parts of other installed packages are found by
-    their entry points.
+    read the registry, so nothing else has to name it. Parts of other installed packages are found
+    by their entry points.
 
     Args:
         kind: what the parts are, for messages.
@@ -259,7 +262,7 @@ class Registry(Generic[Part]):
         self._parts[name] = part
 
     def _find_others(self) -> None:
-        """Import what other packages announce; one that fails is told, and does not stop the others."""
+        """Import what other packages announce; one that fails is reported and stops no others."""
         if self._has_searched or self._group is None:
             return
         # First, as what is imported may ask the registry for a name.
@@ -332,7 +335,7 @@ class Registry(Generic[Part]):
 
 
 def _is_same_definition(known: object, part: object) -> bool:
-    """Whether one is the other, defined again: by a cell of a notebook, or a module that is reloaded."""
+    """Whether one is the other, defined again by a notebook's cell or by reloading a module."""
     if known is part:
         return True
     if not isinstance(known, type) or not isinstance(part, type):
@@ -353,6 +356,7 @@ def _distribution_of(module: str, group: str | None) -> str | None:
         for point in entry_points(group=group):
             if point.module == module and point.dist is not None:
                 return f"{point.dist.name}=={point.dist.version}"
+    # This looks at every installed package, which takes a moment; a run asks once, when it begins.
     holders = packages_distributions().get(module.partition(".")[0])
     if not holders:
         return None

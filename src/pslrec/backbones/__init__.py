@@ -1,4 +1,8 @@
-"""From row numbers to user and item representations, one backbone per file; `BACKBONES` knows them by name."""
+"""From row numbers to user and item representations, one backbone per file.
+
+`BACKBONES` knows them by name. A backbone of your own derives from `Backbone`, under
+`@register_backbone("name")`; docs/how-to/own-backbone.md goes through it.
+"""
 
 from pslrec.backbones._base import (
     BACKBONES,
@@ -16,7 +20,8 @@ from pslrec.backbones.mf import MatrixFactorization
 from pslrec.backbones.xsimgcl import XSimGCL
 from pslrec.registry import import_parts
 
-# A file put here is a backbone by itself; the imports above are for those who use one alone.
+# A new file in this package registers itself; the imports above are for people who use one
+# backbone alone.
 import_parts(__name__, __path__)
 
 __all__ = [

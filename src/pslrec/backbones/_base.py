@@ -1,4 +1,4 @@
-"""What every backbone promises: two tables to train, and from them the representations of all users and items."""
+"""What every backbone promises: two tables to train, and representations made from them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,7 +15,8 @@ from pslrec.seeding import derive_seed
 
 SearchSpace = Mapping[str, tuple[float, ...]]
 
-# More than anybody trains; a larger number is a typing error, and should not be found by a full memory.
+# More than anybody trains; a larger number is a typing error, and should not be found by a full
+# memory.
 MOST_DIMENSIONS = 2**16
 MOST_LAYERS = 64
 # Arguments of every backbone that are no settings: they come from the data and from the run.
@@ -23,13 +24,13 @@ NOT_SETTINGS = ("train", "seed")
 
 
 class Representations(NamedTuple):
-    """What a backbone says of every user and item; scores are cosines or inner products of these rows.
+    """The vectors of every user and item; scores are cosines or inner products of these rows.
 
     Args:
         users: one row per user, shape (n_users, dimension).
         items: one row per item, shape (n_items, dimension).
         contrast_users: a second view of the users, where the backbone's own loss compares two.
-        contrast_items: the same of the items.
+        contrast_items: a second view of the items.
     """
 
     users: Tensor
@@ -39,11 +40,15 @@ class Representations(NamedTuple):
 
 
 class NewUsers(NamedTuple):
-    """How a backbone represents a user that has a history, but no row: `sum of the items' messages / sqrt(items) + share * row`.
+    """How a backbone represents a user who has a history but no row in the table.
+
+    The representation is `sum of the items' messages / sqrt(number of items) + share * row`.
 
     Args:
-        messages: what an item sends to a new user that has it, shape (n_items, dimension); `None` if nothing.
-        share: of a row that is trained for the user as those of the table were; 0 if its history says it all.
+        messages: what each item sends to a new user who has it, shape (n_items, dimension); `None`
+            if nothing.
+        share: weight of a row that is trained for the user as those of the table were; 0 if the
+            history alone makes the representation.
     """
 
     messages: Tensor | None = None
@@ -51,23 +56,29 @@ class NewUsers(NamedTuple):
 
 
 class Backbone(nn.Module, ABC):
-    """Base of all backbones: `backbone(noise)` gives the representations, to be scored by whatever the loss asks for.
+    """Base of all backbones: `backbone(noise)` gives the representations, which the loss scores.
 
-    The trained parameters are `user_table` and `item_table`; everything else (a graph) follows from `train`, is built once and
-    is not in the state dict.
+    The trained parameters are `user_table` and `item_table`; everything else, such as a graph,
+    follows from `train`, is built once and is not in the state dict.
+
+    The arguments of `__init__` beside `train` and `seed` are the settings of a backbone: each is
+    kept in an attribute of the same name, from which `options` reads it.
 
     Args:
         train: the interactions to learn from. Repeated pairs count once, weights are ignored.
-        dimension: columns of the tables: more hold more, cost more.
-        initialization: how the tables start, see `initial_tables`; `None` takes the backbone's `default_initialization`.
+        dimension: columns of the tables. More columns can hold more, and cost more.
+        initialization: how the tables start, see `initial_tables`; `None` takes the backbone's
+            `default_initialization`.
         seed: of the tables' first values.
     """
 
     name: str = ""
     reference: str = ""
-    is_lookup: ClassVar[bool] = False  # a row of the representations is a row of the table
+    # A row of the representations is a row of the table, so that a step need not touch the others.
+    is_lookup: ClassVar[bool] = False
     default_initialization: ClassVar[str] = "normal"
     search_space: ClassVar[SearchSpace] = {}
+    # Torch types calls of a module as Any.
     __call__: Callable[..., Representations]
 
     def __init__(
@@ -81,6 +92,7 @@ class Backbone(nn.Module, ABC):
         super().__init__()
         self.dimension = whole_number("dimension", dimension, maximum=MOST_DIMENSIONS)
         self.initialization = initialization
+        # A generator of its own: the tables do not depend on what else was drawn before.
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialization"))
         users, items = initial_tables(
             initialization or self.default_initialization,
@@ -96,8 +108,8 @@ class Backbone(nn.Module, ABC):
         """Representations of all users and items.
 
         Args:
-            noise: where a backbone that perturbs its representations in training draws from; without it, and in evaluation
-                mode, nothing is perturbed.
+            noise: source of random numbers for a backbone that perturbs its representations in
+                training; without it, and in evaluation mode, nothing is perturbed.
         """
 
     def auxiliary_loss(
@@ -106,7 +118,7 @@ class Backbone(nn.Module, ABC):
         users: Tensor,  # noqa: ARG002
         items: Tensor,  # noqa: ARG002
     ) -> Tensor | None:
-        """The backbone's own loss on a batch, weighted and ready to be added to the ranking loss; `None` if it has none.
+        """The backbone's own loss on a batch, added to the ranking loss; `None` if it has none.
 
         Args:
             representations: what `forward` returned for this step.
@@ -116,11 +128,11 @@ class Backbone(nn.Module, ABC):
         return None
 
     def new_users(self) -> NewUsers:
-        """How users who were not there in training are represented, with everything trained left as it is."""
+        """How users who were not there in training are represented by the model as it is."""
         return NewUsers()
 
     def options(self) -> dict[str, Any]:
-        """The settings that construct this backbone again, beside the data and the seed."""
+        """The settings that construct this backbone again, without the data and the seed."""
         options = {}
         for parameter in constructor_parameters(type(self)):
             if parameter.name not in NOT_SETTINGS:
@@ -137,7 +149,11 @@ AnyBackbone = TypeVar("AnyBackbone", bound=type[Backbone])
 
 
 def register_backbone(name: str) -> Callable[[AnyBackbone], AnyBackbone]:
-    """Class decorator that names a backbone and files it in `BACKBONES`."""
+    """Class decorator that names a backbone and files it in `BACKBONES`.
+
+    Args:
+        name: what `backbone.name` and `--backbone` take.
+    """
 
     def decorate(backbone: AnyBackbone) -> AnyBackbone:
         backbone.name = name

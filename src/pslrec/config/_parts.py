@@ -16,8 +16,9 @@ _PLAIN = (bool, int, float, str)
 def part_settings(section: str, part: Any) -> dict[str, Any]:
     """The settings, by dotted name, that construct a part again.
 
-    A class that was never registered is registered under `pslrec.registry.derived_name`. The options
-    of an instance are the arguments of its `__init__`, each kept in the attribute of the same name.
+    A class that was never registered is registered under `pslrec.registry.derived_name`. The
+    options of an instance are the arguments of its `__init__`, each kept in the attribute of the
+    same name.
 
     Args:
         section: `loss` or `backbone`.
@@ -53,10 +54,15 @@ def _options(section: str, part: Any) -> Mapping[str, Any]:
     for name, value in options.items():
         if name in NOT_SETTINGS or value is None:
             continue
-        values = value if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(each, _PLAIN) for each in values):
+        if not _is_plain(value):
             raise ConfigError(
-                f"`{section}.{name}` of `{kind}` must be a number, a text, true or false, or a list "
-                f"of these, so that `config.toml` can hold it, got {type(value).__name__}"
+                f"`{section}.{name}` of `{kind}` must be a number, a text, true or false, or a list"
+                f" of these, so that `config.toml` can hold it, got {type(value).__name__}"
             )
     return options
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(each, _PLAIN) for each in value)
+    return isinstance(value, _PLAIN)

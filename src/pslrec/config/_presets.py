@@ -27,8 +27,8 @@ def preset_settings(name: str, *, loss: str | None = None) -> dict[str, Any]:
 
     Args:
         name: of the preset.
-        loss: replaces the preset's loss. It has options of its own, so those of the preset's loss are
-            left out.
+        loss: replaces the preset's loss. It has options of its own, so those of the preset's loss
+            are left out.
 
     >>> preset_settings("fast")["loss.name"]
     'psl-relu'

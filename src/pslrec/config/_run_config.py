@@ -115,25 +115,30 @@ class RunConfig(Section):
         return {"loss": self.loss.name, "backbone": self.backbone.name}
 
     def resolved(self) -> "RunConfig":
-        """The same with every default written out, so that a run stays the same when defaults change."""
+        """The same with every default written out: a run stays the same when defaults change."""
         loss = LOSSES[self.loss.name]
         backbone = BACKBONES[self.backbone.name]
         is_paper = self.evaluation.protocol == "paper"
 
         negatives = self.sampling.negatives
-        if negatives is None:
-            negatives = loss.default_negatives if is_paper else "auto"
+        if negatives is None and is_paper:
+            negatives = loss.default_negatives
+        elif negatives is None:
+            negatives = "auto"
 
-        # What is set overrides the loss, which overrides the backbone: BPR, for one, needs a small start.
+        # A setting overrides the loss, and the loss overrides the backbone: the paper starts every
+        # backbone with Xavier-normal for BPR.
         initialization = self.backbone.options().get("initialization")
         initialization = initialization or loss.initialization or backbone.default_initialization
 
         validation = self.data.validation
         if validation is None and not is_paper:
             validation = "fraction"
+        elif validation is None and self.data.is_shifted:
+            # The paper has no validation part where the test part is of another distribution.
+            validation = "none"
         elif validation is None:
-            # The paper carves nothing out of a training part whose distribution the test part does not share.
-            validation = "none" if self.data.is_shifted else "paper"
+            validation = "paper"
 
         return self.from_settings(
             {
@@ -176,12 +181,14 @@ def component_options(
     """
     part = registry[section.name]
     given = section.options()
-    parameters = [parameter.name for parameter in constructor_parameters(part)]
-    allowed = [name for name in parameters if name not in given_elsewhere]
+    parameters = constructor_parameters(part)
+    allowed = [each.name for each in parameters if each.name not in given_elsewhere]
     for name in given:
         if name not in allowed:
+            hint = "it"
             near = get_close_matches(name, allowed, n=1)
-            hint = f"did you mean `{where}.{near[0]}`? It" if near else "it"
+            if near:
+                hint = f"did you mean `{where}.{near[0]}`? It"
             listed = ", ".join(f"`{where}.{other}`" for other in allowed) or "none"
             raise ConfigError(
                 f"{where} `{section.name}` has no setting `{where}.{name}`; {hint} has {listed}"
@@ -196,7 +203,7 @@ def component_options(
         options = model.model_validate(given)
     except ValidationError as error:
         raise ConfigError(_explained(error, f"{where}.")) from None
-    return {name: getattr(options, name) for name in fields}
+    return dict(options)
 
 
 PLAIN = "Input should be "
@@ -226,8 +233,8 @@ def _explained(error: ValidationError, prefix: str = "") -> str:
 def _setting_above(name: str, first: ErrorDetails) -> str | None:
     """The setting of several kinds that an error is about.
 
-    Such a setting has an error for each of its kinds, at places below its own name; places in a list,
-    which are numbers, stay as they are.
+    Such a setting has an error for each of its kinds, at places below its own name; places in a
+    list, which are numbers, stay as they are.
     """
     if not isinstance(first["loc"][-1], str):
         return None
