@@ -1,16 +1,22 @@
-"""Exceptions a caller may want to catch. Their text is one sentence: what is wrong, where, what to do."""
+"""Exceptions a caller may want to catch.
+
+Their text is one sentence: what is wrong, where, and what to do.
+"""
 
 
 class PslrecError(Exception):
-    """Base of every error that pslrec raises on purpose; the command line prints it and exits with code 2."""
+    """Base of every error that pslrec raises on purpose.
+
+    The command line prints it in one line and exits with code 2.
+    """
 
 
 class DataError(PslrecError, ValueError):
-    """Interactions could not be read, or make no sense as they are."""
+    """Interactions cannot be read, or make no sense as they are."""
 
 
 class DownloadError(PslrecError):
-    """A published data set could not be fetched or is not what it should be."""
+    """A published data set cannot be fetched, or is not what it should be."""
 
 
 class ConfigError(PslrecError, ValueError):
@@ -26,7 +32,12 @@ class UnknownNameError(PslrecError, KeyError):
 
 
 class MissingExtraError(PslrecError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Args:
+        package: what is missing.
+        extra: of pslrec, which installs it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(

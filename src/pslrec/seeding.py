@@ -1,4 +1,4 @@
-"""Random generators made from one seed and the name of their purpose; nothing here touches global state."""
+"""Random generators made from one seed and the name of their purpose; no global state is touched."""
 
 import hashlib
 
@@ -8,7 +8,12 @@ import numpy as np
 def derive_seed(seed: int, *purpose: str | int) -> int:
     """A 63-bit seed for one purpose.
 
-    Streams of different purposes do not depend on each other, so a new draw in one place does not shift those of another.
+    Streams of different purposes do not depend on each other, so a new draw in one place does not
+    shift those of another.
+
+    Args:
+        seed: of the run.
+        purpose: what the numbers are for, and how often they were needed before.
 
     >>> derive_seed(2024, "negatives", 3) == derive_seed(2024, "negatives", 3)
     True
@@ -16,11 +21,17 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
     False
     """
     text = "/".join([str(seed), *map(str, purpose)])
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    # Torch takes signed seeds, so the highest bit stays free.
+    return int.from_bytes(digest, "little") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
     """A numpy generator for one purpose.
+
+    Args:
+        seed: of the run.
+        purpose: as in `derive_seed`.
 
     >>> int(generator(0, "example").integers(1000)) == int(generator(0, "example").integers(1000))
     True

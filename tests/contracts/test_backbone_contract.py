@@ -176,7 +176,7 @@ def test_backbone_says_what_it_is(backbone_class):
 
 @pytest.mark.parametrize("dimension", [0, -1, 2.5, True])
 def test_impossible_dimension_is_refused(backbone_class, train, dimension):
-    with pytest.raises(ConfigError, match="`dimension` must be a whole number at least 1"):
+    with pytest.raises(ConfigError, match="`dimension` must be a whole number of at least 1"):
         backbone_class(train, dimension=dimension)
 
 

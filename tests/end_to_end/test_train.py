@@ -234,7 +234,10 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
             ["--set", "loss.alpha=0.5"],
             "loss `psl-relu` has no setting `loss.alpha`; it has `loss.temperature`",
         ),
-        (["--set", "backbone.dimension=0"], "`dimension` must be a whole number at least 1, got 0"),
+        (
+            ["--set", "backbone.dimension=0"],
+            "`dimension` must be a whole number of at least 1, got 0",
+        ),
         (["--set", "backbone.initialization=xaver"], "unknown initialization `xaver`"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: no such file"),
         (["--resume"], "`--resume` needs `--out`, the directory of the run to resume"),

@@ -181,15 +181,15 @@ def test_an_extreme_value_is_refused_or_accepted(
         ({"loss.temperature": 1e300}, "`temperature` must be from 1e-12 to 1e+12, got 1e+300"),
         (
             {"backbone.name": "lightgcn", "backbone.layers": 65},
-            "`layers` must be a whole number at most 64, got 65",
+            "`layers` must be a whole number of at most 64, got 65",
         ),
         (
             {"backbone.name": "xsimgcl", "backbone.layers": 2**62},
-            "`layers` must be a whole number at most 64, got 46",
+            "`layers` must be a whole number of at most 64, got 46",
         ),
         (
             {"backbone.dimension": 2**17},
-            "`dimension` must be a whole number at most 65536, got 131072",
+            "`dimension` must be a whole number of at most 65536, got 131072",
         ),
         (
             {"training.epochs": 2**62},

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pslrec.errors import MissingExtraError, PslrecError, UnknownNameError
-from pslrec.registry import Registry
+from pslrec.errors import ConfigError, MissingExtraError, PslrecError, UnknownNameError
+from pslrec.registry import Registry, constructor_parameters, derived_name, import_modules
 
 
 @pytest.fixture
@@ -100,3 +100,138 @@ def test_a_file_in_a_package_of_parts_needs_no_other_file(package):
     assert {f"{module.__name__}.{name}" for name in files} <= set(sys.modules)
     source = Path(module.__file__).read_text()
     assert "import_parts(__name__, __path__)" in source
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """The current directory, with modules that may be imported; what Python remembers is undone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("given", ["parts_by_hand", "parts_by_hand.py", "./parts_by_hand.py"])
+def test_a_module_of_the_current_directory_is_imported_by_name_or_path(directory, given):
+    (directory / "parts_by_hand.py").write_text("import its_neighbour\n")
+    (directory / "its_neighbour.py").touch()
+    import_modules([given])
+    import_modules([given])
+    assert Path(sys.modules["parts_by_hand"].__file__).samefile(directory / "parts_by_hand.py")
+    # Last, so that nothing in it takes the place of a library.
+    assert Path(sys.path[-1]).samefile(directory)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("no_such_module", "`--import` must name a module that is installed or in the current"),
+        ("json.no_such_module", "`--import` must name a module that is installed"),
+        ("not a name", "`--import` must name a module"),
+        ("", "`--import` must name a module"),
+        ("no_such_file.py", "`--import` got no_such_file.py, and there is no such file"),
+        ("json.py", "`json` is the name of another module here; rename the file"),
+        ("broken_part.py", "/broken_part.py, line 2: ZeroDivisionError: division by zero"),
+        ("torn_part.py", r"failed: SyntaxError: invalid syntax \(torn_part.py, line 1\)"),
+        ("my-part.py", "whose name cannot be that of a module"),
+        (
+            "needs_more",
+            "/needs_more.py, line 1: ModuleNotFoundError: No module named 'missing_one'",
+        ),
+    ],
+)
+def test_what_cannot_be_imported_is_explained(directory, given, message):
+    for name in ("json.py", "my-part.py"):
+        (directory / name).touch()
+    (directory / "broken_part.py").write_text("\n1 / 0\n")
+    (directory / "torn_part.py").write_text("1 +\n")
+    (directory / "needs_more.py").write_text("import missing_one\n")
+    with pytest.raises(ConfigError, match=message):
+        import_modules([given])
+
+
+class Shape:
+    """What the parts of these tests derive from."""
+
+    name = ""
+
+
+def shape(name, module="a_module"):
+    return type(name, (Shape,), {"__module__": module})
+
+
+@pytest.fixture
+def shapes():
+    return Registry("shape", base=Shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "derived"),
+    [
+        ("MyLoss", "my-loss"),
+        ("Blended", "blended"),
+        ("BPRWithMargin", "bpr-with-margin"),
+        ("SoftmaxLoss2", "softmax-loss2"),
+        ("snake_case", "snake-case"),
+    ],
+)
+def test_a_class_gives_its_name_in_lower_case_with_hyphens(name, derived):
+    assert derived_name(type(name, (), {})) == derived
+
+
+def test_a_class_that_was_never_registered_is_registered_by_name_of(shapes):
+    star = shape("BrightStar")
+    assert shapes.name_of(star) == "bright-star"
+    assert shapes["bright-star"] is star
+    assert star.name == "bright-star"
+
+
+def test_name_of_gives_the_name_under_which_a_class_was_registered(shapes):
+    star = shapes.register("sun")(shape("NearStar"))
+    assert shapes.name_of(star) == "sun"
+    assert "near-star" not in shapes
+
+
+def test_a_class_of_a_taken_name_has_to_be_registered_under_another(shapes):
+    shapes.register("dark-star")("something else")
+    with pytest.raises(ConfigError, match="there is another shape of that name; register it"):
+        shapes.name_of(shape("DarkStar"))
+
+
+@pytest.mark.parametrize("part", [3, int, "a name"])
+def test_what_is_no_part_of_the_kind_is_refused(shapes, part):
+    with pytest.raises(ConfigError, match="a shape must be a name, a class or an instance of one"):
+        shapes.name_of(part)
+
+
+def test_a_class_that_was_only_defined_is_found_by_its_name_and_not_listed(shapes):
+    far = shape("FarStar")
+    assert len(shapes) == 0
+    assert shapes["far-star"] is far
+    assert shapes.names() == ["far-star"]
+
+
+def test_a_class_defined_again_takes_the_place_of_the_first(shapes):
+    shapes.register("moon")(shape("Moon"))
+    again = shapes.register("moon")(shape("Moon"))
+    assert shapes["moon"] is again
+    with pytest.raises(ValueError, match="shape `moon` is registered twice"):
+        shapes.register("moon")(shape("Moon", module="another"))
+
+
+def test_parts_of_pslrec_have_no_origin_and_others_name_their_module(shapes):
+    shapes.register("ours")(shape("Ours", module="pslrec.shapes"))
+    shapes.register("theirs")(shape("Theirs", module="their_package.shapes"))
+    shapes.register("of-pytest")(shape("OfPytest", module="pytest"))
+    assert shapes.origin("ours") is None
+    assert shapes.origin("theirs") == ("their_package.shapes", "theirs", None)
+    assert shapes.origin("of-pytest").distribution == f"pytest=={pytest.__version__}"
+
+
+def test_arguments_that_collect_others_are_no_settings():
+    class Collecting:
+        def __init__(self, first, *others, last=1, **rest): ...
+
+    assert [each.name for each in constructor_parameters(Collecting)] == ["first", "last"]

@@ -1,5 +1,6 @@
 """Run directories: what a run leaves behind, and how it is read again."""
 
+from pslrec.artifacts._origins import check_parts, read_origins, write_origins
 from pslrec.artifacts._records import ArtifactError, check_format, read_log, read_metrics
 from pslrec.artifacts._run_directory import (
     DirectoryInUseError,
@@ -15,8 +16,11 @@ __all__ = [
     "RunDirectory",
     "RunStage",
     "check_format",
+    "check_parts",
     "model_tensors",
     "read_log",
     "read_metrics",
+    "read_origins",
     "read_tensors",
+    "write_origins",
 ]

@@ -1,6 +1,18 @@
-"""From row numbers to user and item representations, one backbone per file; `BACKBONES` knows them by name."""
+"""From row numbers to user and item representations, one backbone per file.
 
-from pslrec.backbones._base import BACKBONES, Backbone, NewUsers, Representations, register_backbone
+`BACKBONES` knows them by name. A backbone of your own derives from `Backbone`, under
+`@register_backbone("name")`; docs/how-to/own-backbone.md goes through it.
+"""
+
+from pslrec.backbones._base import (
+    BACKBONES,
+    NOT_SETTINGS,
+    Backbone,
+    NewUsers,
+    Representations,
+    register_backbone,
+)
+from pslrec.backbones._graph import Graph
 from pslrec.backbones._initialization import initial_tables
 from pslrec.backbones._tables import check_tables
 from pslrec.backbones.lightgcn import LightGCN
@@ -8,12 +20,15 @@ from pslrec.backbones.mf import MatrixFactorization
 from pslrec.backbones.xsimgcl import XSimGCL
 from pslrec.registry import import_parts
 
-# A file put here is a backbone by itself; the imports above are for those who use one alone.
+# A new file in this package registers itself; the imports above are for people who use one
+# backbone alone.
 import_parts(__name__, __path__)
 
 __all__ = [
     "BACKBONES",
+    "NOT_SETTINGS",
     "Backbone",
+    "Graph",
     "LightGCN",
     "MatrixFactorization",
     "NewUsers",

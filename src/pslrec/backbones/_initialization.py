@@ -14,8 +14,9 @@ from pslrec.kernels import CompressedRows, sparse_product
 
 Draw = Callable[[int, int, torch.Generator], Tensor]
 
-# Directions beyond those wanted, and rounds of multiplication: these give all 64 singular values of Gowalla to 0.2 % and
-# those of Amazon-Electronic, which hardly differ from each other, to 3 %, as good a start there as the exact ones.
+# Directions beyond those wanted, and rounds of multiplication. These give all 64 singular values of
+# Gowalla to 0.2 %, and those of Amazon-Electronic, which hardly differ from each other, to 3 %: as
+# good a start there as the exact ones.
 SPARE_DIRECTIONS = 16
 POWER_ROUNDS = 12
 NOISE_OF_EMPTY_ROWS = 0.01
@@ -23,7 +24,11 @@ NOISE_OF_EMPTY_ROWS = 0.01
 SPECTRAL_POWER = 3.0
 # The longest items would leave all others near zero; their lengths are cut to this quantile.
 LENGTH_QUANTILE = 0.99
-SMALLEST_VALUE = 1e-4  # of a singular value, where the largest is 1: below is rounding error
+# The largest singular value is 1; what is below this is rounding error.
+SMALLEST_VALUE = 1e-4
+# A row that short beside the others is rounding error: it is empty, or in a part of the graph too
+# small to count.
+SHORTEST_ROW = 1e-4
 
 
 def initial_tables(
@@ -32,25 +37,33 @@ def initial_tables(
     """First values of the user and the item table, float32.
 
     Args:
-        method: `normal` draws from N(0, 1), and `normal:STD` with another standard deviation. `xavier-uniform` and
-            `xavier-normal` shrink with the table: variance 2 / (rows + dimension). `spectral` starts from a truncated singular
-            value decomposition of the training matrix, `spectral:POWER` with another power of its singular values, see
-            `spectral_tables`. The norm of a row sets how far a step of the optimiser turns it, so the method and the
-            learning rate belong together.
-        train: the training interactions: their vocabularies give the sizes, and `spectral` looks at the pairs.
+        method: `normal` draws from N(0, 1), and `normal:STD` with another standard deviation.
+            `xavier-uniform` and `xavier-normal` shrink with the table: variance
+            2 / (rows + dimension). `spectral` starts from a truncated singular value decomposition
+            of the training matrix, `spectral:POWER` with another power of its singular values, see
+            `spectral_tables`. The norm of a row sets how far a step of the optimiser turns it, so
+            the method and the learning rate belong together.
+        train: the training interactions. Their vocabularies give the sizes, and `spectral` uses the
+            pairs.
         dimension: columns of both tables.
         generator: source of all random numbers.
 
     >>> log = Interactions.from_ids(["ann", "bob", "bob"], ["tea", "tea", "milk"])
-    >>> users, items = initial_tables("normal:0.1", log, dimension=8, generator=torch.Generator().manual_seed(1))
+    >>> generator = torch.Generator().manual_seed(1)
+    >>> users, items = initial_tables("normal:0.1", log, dimension=8, generator=generator)
     >>> users.shape, items.shape
     (torch.Size([2, 8]), torch.Size([2, 8]))
     """
-    if method == "spectral" or method.startswith("spectral:"):
-        power = _number_of(method) if ":" in method else SPECTRAL_POWER
+    if method == "spectral":
+        return spectral_tables(train, dimension=dimension, generator=generator)
+    if method.startswith("spectral:"):
+        power = _number_of(method)
         return spectral_tables(train, dimension=dimension, generator=generator, power=power)
     draw = _draw(method)
-    return draw(train.n_users, dimension, generator), draw(train.n_items, dimension, generator)
+    # Users first: the order of the draws is part of what a seed means.
+    users = draw(train.n_users, dimension, generator)
+    items = draw(train.n_items, dimension, generator)
+    return users, items
 
 
 def _draw(method: str) -> Draw:
@@ -58,15 +71,8 @@ def _draw(method: str) -> Draw:
         return DRAWS[method]
     if method.startswith("normal:"):
         return _normal_with(_number_of(method))
-    allowed = ", ".join(
-        [
-            "normal",
-            "normal:STD",
-            *(name for name in DRAWS if name != "normal"),
-            "spectral",
-            "spectral:POWER",
-        ]
-    )
+    names = ["normal:STD", *DRAWS, "spectral", "spectral:POWER"]
+    allowed = ", ".join(sorted(names))
     raise UnknownNameError(f"unknown initialization `{method}`. Available: {allowed}")
 
 
@@ -78,7 +84,8 @@ def _number_of(method: str) -> float:
         value = math.nan
     if not 0 < value < math.inf:
         raise ConfigError(
-            f"`initialization` must give a positive number, as in `normal:0.01` or `spectral:2.5`, got {method!r}"
+            "`initialization` must give a positive number, as in `normal:0.01` or `spectral:2.5`, "
+            f"got {method!r}"
         )
     return value
 
@@ -91,12 +98,14 @@ def _normal_with(standard_deviation: float) -> Draw:
 
 
 def _xavier_normal(rows: int, dimension: int, generator: torch.Generator) -> Tensor:
-    return _normal_with(math.sqrt(2 / (rows + dimension)))(rows, dimension, generator)
+    draw = _normal_with(math.sqrt(2 / (rows + dimension)))
+    return draw(rows, dimension, generator)
 
 
 def _xavier_uniform(rows: int, dimension: int, generator: torch.Generator) -> Tensor:
     bound = math.sqrt(6 / (rows + dimension))
-    return (2 * torch.rand(rows, dimension, generator=generator) - 1) * bound
+    shares = torch.rand(rows, dimension, generator=generator)
+    return (2 * shares - 1) * bound
 
 
 DRAWS: dict[str, Draw] = {
@@ -113,16 +122,20 @@ def spectral_tables(
     generator: torch.Generator,
     power: float = SPECTRAL_POWER,
 ) -> tuple[Tensor, Tensor]:
-    """Tables that rank before any training, by cosines as by inner products; how well depends on the data.
+    """Tables that rank before any training, by cosines as by inner products.
 
-    With D_u^-1/2 R D_i^-1/2 ≈ P S Qᵀ, a truncated singular value decomposition of the degree-normalised training matrix,
-    users start at the rows of P S^power and items at those of Q S^power: the power keeps what many people share and
-    damps the rest. Lengths of items carry their popularity, which cosines would lose. So the last column is theirs: items are
-    scaled to lengths of at most 1 and it makes up for the rest, while it is 0 for users, whose rows have norm 1. All rows
-    then have norm 1, and cosines rank as the inner products do.
+    With D_u^-1/2 R D_i^-1/2 ≈ P S Qᵀ, a truncated singular value decomposition of the
+    degree-normalised training matrix, users start at the rows of P S^power and items at those of
+    Q S^power: the power keeps what many people share and damps the rest. How well that ranks
+    depends on the data.
 
-    Users and items without a training pair get small noise, and so do the columns beyond the rank of the matrix: a column of
-    zeros in both tables would never move.
+    Lengths of items carry their popularity, which cosines would lose. So the last column is kept
+    for them: items are scaled to lengths of at most 1 and the column makes up for the rest, while
+    it is 0 for users, whose rows have norm 1. All rows then have norm 1, and cosines rank as the
+    inner products do.
+
+    Users and items without a training pair get small noise, and so do the columns beyond the rank
+    of the matrix: a column of zeros in both tables would never move.
 
     Args:
         train: the training interactions.
@@ -130,50 +143,57 @@ def spectral_tables(
         generator: of the directions the decomposition starts with, and of the noise.
         power: of the singular values.
     """
+    # One column fewer than there are, for the lengths of the items.
     rank = max(dimension - 1, 1)
     left, values, right = truncated_svd(normalized_matrix(train), rank=rank, generator=generator)
     users = _unit_rows(left * values**power, dimension, generator)
     if dimension == 1:
-        return users, _unit_rows(right * values**power, dimension, generator)
-    return users, _rows_with_lengths(right * values**power, dimension, generator)
+        items = _unit_rows(right * values**power, dimension, generator)
+    else:
+        items = _rows_with_lengths(right * values**power, dimension, generator)
+    return users, items
 
 
 def _unit_rows(vectors: Tensor, dimension: int, generator: torch.Generator) -> Tensor:
     table, norms, is_filled = _noise_and_norms(vectors, dimension, generator)
     table[is_filled, : vectors.shape[1]] = vectors[is_filled] / norms[is_filled, None]
-    table[is_filled, -1] = 0.0 if dimension > 1 else table[is_filled, -1]
+    if dimension > 1:
+        table[is_filled, -1] = 0.0
     return table
 
 
 def _rows_with_lengths(vectors: Tensor, dimension: int, generator: torch.Generator) -> Tensor:
     table, norms, is_filled = _noise_and_norms(vectors, dimension, generator)
-    longest = (
-        float(np.quantile(norms[is_filled].numpy(), LENGTH_QUANTILE))
-        if bool(is_filled.any())
-        else 1.0
-    )
+    longest = 1.0
+    if bool(is_filled.any()):
+        longest = float(np.quantile(norms[is_filled].numpy(), LENGTH_QUANTILE))
     lengths = (norms / longest).clamp(max=1.0)
-    table[is_filled, : vectors.shape[1]] = vectors[is_filled] * (lengths / norms)[is_filled, None]
-    table[is_filled, -1] = (1 - lengths[is_filled].square()).clamp(min=0.0).sqrt()
+    scales = (lengths / norms)[is_filled, None]
+    table[is_filled, : vectors.shape[1]] = vectors[is_filled] * scales
+    # Rounding may leave a length a little above 1.
+    missing = (1 - lengths[is_filled].square()).clamp(min=0.0)
+    table[is_filled, -1] = missing.sqrt()
     return table
 
 
 def _noise_and_norms(
     vectors: Tensor, dimension: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """A table of noise, the norm of each row of the vectors, and which rows are not empty."""
     table = torch.randn(len(vectors), dimension, generator=generator) * NOISE_OF_EMPTY_ROWS
     norms = vectors.norm(dim=1)
-    # What is that small beside the others is rounding error: the row is empty, or in a part of the graph too small to count.
-    return table, norms, norms > 1e-4 * norms.square().mean().sqrt()
+    typical = norms.square().mean().sqrt()
+    return table, norms, norms > SHORTEST_ROW * typical
 
 
 def truncated_svd(
     matrix: CompressedRows, *, rank: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest singular values of a sparse matrix with their vectors, by randomised subspace iteration.
+    """The largest singular values of a sparse matrix with their vectors.
 
-    A random subspace is multiplied by the matrix and its transpose in turn, and made orthonormal after each round, until
-    it holds the leading directions; the rest is a small dense decomposition.
+    Computed by randomised subspace iteration: a random subspace is multiplied by the matrix and its
+    transpose in turn, and made orthonormal after each round, until it holds the leading directions;
+    the rest is a small dense decomposition.
 
     Args:
         matrix: the sparse matrix, shape (rows, columns).
@@ -181,7 +201,8 @@ def truncated_svd(
         generator: of the subspace to start with.
 
     Returns:
-        Left vectors (rows, rank), singular values in falling order (rank,), right vectors (columns, rank).
+        Left vectors (rows, rank), singular values in falling order (rank,), and right vectors
+        (columns, rank).
 
     Reference: Halko, Martinsson and Tropp, SIAM Review 2011, algorithms 4.4 and 5.1.
     """
@@ -192,9 +213,12 @@ def truncated_svd(
     )
     for _ in range(POWER_ROUNDS):
         product = sparse_product(matrix, transposed, basis)
-        basis = torch.linalg.qr(sparse_product(transposed, matrix, product)).Q
-    left, values, rotation = torch.linalg.svd(
-        sparse_product(matrix, transposed, basis), full_matrices=False
-    )
-    kept = min(rank, int((values > SMALLEST_VALUE).sum()))
-    return left[:, :kept], values[:kept], basis @ rotation[:kept].T
+        product = sparse_product(transposed, matrix, product)
+        # Without this, all directions would turn into the first one.
+        basis = torch.linalg.qr(product).Q
+    product = sparse_product(matrix, transposed, basis)
+    left, values, rotation = torch.linalg.svd(product, full_matrices=False)
+    n_values = int((values > SMALLEST_VALUE).sum())
+    kept = min(rank, n_values)
+    right = basis @ rotation[:kept].T
+    return left[:, :kept], values[:kept], right

@@ -12,27 +12,30 @@ TABLES = ("users", "items", "user_table", "item_table")
 
 
 def check_tables(tables: Mapping[str, Tensor], path: Path, *, error: type[PslrecError]) -> None:
-    """Raise unless these are representations of users and items, and perhaps the tables behind them.
+    """Raise unless these are the representations of users and items, with or without their tables.
 
     Args:
         tables: by name.
         path: of the file that they are from, for messages.
-        error: what is raised.
+        error: raised with the name of the table that is wrong.
     """
     unknown = sorted(set(tables) - set(TABLES))
     if unknown or not {"users", "items"} <= set(tables):
         raise error(
             f"{path} must hold tables named {', '.join(TABLES)}, got {', '.join(sorted(tables))}"
         )
+    items = tables["items"]
     for name, table in tables.items():
         is_table = table.ndim == 2 and table.dtype == torch.float32
-        if not is_table or tables["items"].ndim != 2 or table.shape[1] != tables["items"].shape[1]:
+        is_as_wide = is_table and items.ndim == 2 and table.shape[1] == items.shape[1]
+        if not is_as_wide:
             raise error(
-                f"{path}: `{name}` must be a float32 table as wide as the others, got {table.dtype} of shape "
-                f"{tuple(table.shape)}"
+                f"{path}: `{name}` must be a float32 table as wide as the others, "
+                f"got {table.dtype} of shape {tuple(table.shape)}"
             )
         if not table.numel() or not bool(torch.isfinite(table).all()):
             raise error(f"{path}: `{name}` is empty or holds values that are no finite numbers")
+    # The tables of a lookup are its representations, so that a run need not keep them twice.
     for name, side in (("user_table", "users"), ("item_table", "items")):
         if name in tables and len(tables[name]) != len(tables[side]):
             raise error(

@@ -11,8 +11,9 @@ class MatrixFactorization(Backbone):
 
     The fastest backbone, as a step touches the rows of its batch only. Arguments as in `Backbone`.
 
-    >>> from pslrec.data._interactions import Interactions
-    >>> backbone = MatrixFactorization(Interactions.from_ids(["ann", "bob"], ["tea", "milk"]), dimension=8)
+    >>> from pslrec.data import Interactions
+    >>> train = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
+    >>> backbone = MatrixFactorization(train, dimension=8)
     >>> backbone().users is backbone.user_table
     True
     """

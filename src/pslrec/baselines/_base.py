@@ -1,4 +1,4 @@
-"""What every baseline is: options in the constructor, `fit`, then a scorer like any trained model."""
+"""What every baseline is: options in the constructor, then `fit`, then a scorer like any model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,11 @@ class Baseline(ABC):
     _shape: tuple[int, int] | None = None
 
     def fit(self, interactions: Interactions) -> Self:
-        """Learn from the interactions; repeated pairs count once, weights are ignored."""
+        """Learn from the interactions.
+
+        Args:
+            interactions: repeated pairs count once, weights are ignored.
+        """
         self._shape = (interactions.n_users, interactions.n_items)
         self._fit(interactions)
         return self
@@ -33,7 +37,14 @@ class Baseline(ABC):
 
     @abstractmethod
     def score(self, users: np.ndarray) -> torch.Tensor:
-        """Scores of shape (len(users), n_items), float32, in a fresh tensor that the caller may overwrite."""
+        """Scores of every item for some users.
+
+        Args:
+            users: their row numbers.
+
+        Returns:
+            Shape (len(users), n_items), float32, in a fresh tensor that the caller may overwrite.
+        """
 
     @property
     def n_users(self) -> int:
@@ -54,12 +65,17 @@ class Baseline(ABC):
 
 
 def binary_matrix(interactions: Interactions) -> csr_matrix:
-    """The user-by-item matrix with 1 for every pair, however often it occurs and whatever its weight."""
+    """The user-by-item matrix with 1 for every pair.
+
+    Args:
+        interactions: a pair may occur several times, and with any weight.
+    """
     ones = np.ones(len(interactions), dtype=np.float32)
     matrix = csr_matrix(
         (ones, (interactions.users, interactions.items)),
         shape=(interactions.n_users, interactions.n_items),
     )
+    # Scipy has added up pairs that occur several times.
     matrix.data[:] = 1.0
     return matrix
 

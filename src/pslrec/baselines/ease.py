@@ -1,4 +1,7 @@
-"""A linear autoencoder with a closed form: strong on sparse data, but it inverts a matrix as wide as the catalogue."""
+"""A linear autoencoder with a closed form.
+
+It is strong on sparse data, but it inverts a matrix as wide as the catalogue.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,8 +12,11 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
 
 from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.checks import positive_number
 from pslrec.data import Interactions
 
+# Rows that are worked on at a time: large products, while what they need beside the matrix stays
+# small.
 _ROWS = 1024
 
 
@@ -18,12 +24,14 @@ _ROWS = 1024
 class EASE(Baseline):
     """Item-to-item weights B that best restore the interaction matrix X, with a zero diagonal.
 
-    Minimises `|X - X B|^2 + regularization |B|^2`. With P the inverse of `X^T X + regularization I` the answer is
-    `B_ij = -P_ij / P_jj` off the diagonal. Inverted in float64, kept in float32.
+    Minimises `|X - X B|^2 + regularization |B|^2`. With P the inverse of
+    `X^T X + regularization I` the answer is `B_ij = -P_ij / P_jj` off the diagonal. Inverted in
+    float64, kept in float32.
 
     Args:
         regularization: strength of the penalty, in units of interactions; larger for denser data.
-        memory_budget: bytes that fitting may use; a catalogue that needs more raises before it starts.
+        memory_budget: bytes that fitting may use; a catalogue that needs more is refused before
+            anything is computed.
 
     Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019.
     """
@@ -33,14 +41,15 @@ class EASE(Baseline):
     }
 
     def __init__(self, *, regularization: float = 200.0, memory_budget: int = 8 * 2**30) -> None:
-        if regularization <= 0:
-            raise ValueError(f"`regularization` must be positive, got {regularization}")
-        self.regularization = regularization
+        self.regularization = positive_number("regularization", regularization)
         self.memory_budget = memory_budget
 
     @staticmethod
     def memory_needed(n_items: int) -> int:
-        """Bytes that fitting needs for a catalogue: a float64 and a float32 matrix of items by items.
+        """Bytes that fitting needs: a float64 and a float32 matrix of items by items.
+
+        Args:
+            n_items: of the catalogue.
 
         >>> EASE.memory_needed(10_000) / 1e9
         1.2
@@ -50,9 +59,10 @@ class EASE(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         needed = self.memory_needed(interactions.n_items)
         if needed > self.memory_budget:
+            allowed = self.memory_budget / 2**30
             raise ValueError(
-                f"EASE needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, `memory_budget` allows "
-                f"{self.memory_budget / 2**30:.1f} GiB; raise it, or keep fewer items"
+                f"EASE needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, "
+                f"`memory_budget` allows {allowed:.1f} GiB; raise it, or keep fewer items"
             )
         self.histories = binary_matrix(interactions)
         inverse = self._inverse_upper(self.histories)
@@ -62,22 +72,27 @@ class EASE(Baseline):
             rows = slice(start, start + _ROWS)
             # Only the upper triangle holds the inverse; the rest of these rows is above it, mirrored.
             upper = np.triu(inverse[rows], k=start)
-            weights[rows] = upper + np.tril(inverse[:, rows].T, k=start - 1)
+            lower = np.tril(inverse[:, rows].T, k=start - 1)
+            weights[rows] = upper + lower
             weights[rows] *= -scale
+        # An item must not explain itself.
         np.fill_diagonal(weights, 0.0)
         self.weights = torch.from_numpy(weights)
 
     def _inverse_upper(self, histories: csr_matrix) -> np.ndarray:
-        gram = np.empty((histories.shape[1],) * 2)
+        n_items = histories.shape[1]
+        gram = np.empty((n_items, n_items))
         by_item = histories.T.tocsr()
-        for start in range(0, len(gram), _ROWS):
-            gram[start : start + _ROWS] = (by_item[start : start + _ROWS] @ histories).toarray()
+        for start in range(0, n_items, _ROWS):
+            rows = slice(start, start + _ROWS)
+            # A block at a time: the whole product as a sparse matrix would need more memory.
+            gram[rows] = (by_item[rows] @ histories).toarray()
         gram[np.diag_indices_from(gram)] += self.regularization
-        # LAPACK counts columns first, so its lower triangle of the transpose is our upper one; in place throughout.
-        factor, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
-        inverse, failed = (
-            (factor, failed) if failed else lapack.dpotri(factor, lower=1, overwrite_c=1)
-        )
+        # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All of
+        # it happens in place: the matrix is the largest thing in memory.
+        inverse, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
+        if not failed:
+            inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
         if failed:
             raise ValueError(
                 f"`regularization` of {self.regularization} is too small to invert the item matrix"
@@ -87,6 +102,7 @@ class EASE(Baseline):
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The user's row of X B."""
+        # The row is the sum of the weights of the user's items: bags, which torch adds in parallel.
         chosen = self.histories[users]
         items = torch.from_numpy(chosen.indices.astype(np.int64))
         offsets = torch.from_numpy(chosen.indptr[:-1].astype(np.int64))

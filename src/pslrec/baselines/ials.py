@@ -8,11 +8,16 @@ import torch
 from scipy.sparse import csr_matrix
 
 from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.checks import positive_number, whole_number
 from pslrec.data import Interactions
 from pslrec.seeding import generator
 
-# Rows are solved together up to this many bytes of gathered vectors and systems: large enough to keep LAPACK busy.
+# Rows are solved together up to this many bytes of gathered vectors and systems: large enough to
+# keep LAPACK busy.
 _BATCH_BYTES = 32 * 2**20
+
+# Rows, their columns padded to one width, and their lengths.
+_Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 @BASELINES.register("ials")
@@ -24,20 +29,20 @@ class ImplicitALS(Baseline):
         sum over observed (1 - s)^2 + unobserved_weight * sum over all s^2
             + regularization * sum over vectors (n + unobserved_weight * m)^exponent |vector|^2
 
-    by solving exactly for all users, then for all items, and so on. The confidence 1 + alpha of Hu et al. is, up to
-    the scale of the scores, an `unobserved_weight` of 1 / alpha.
+    by solving exactly for all users, then for all items, and so on. The confidence 1 + alpha of Hu
+    et al. is, up to the scale of the scores, an `unobserved_weight` of 1 / alpha.
 
     Args:
         dimension: length of the vectors.
         unobserved_weight: how much a missing pair counts against an observed one.
         regularization: strength of the penalty on the vectors.
-        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part; in between, one
-            `regularization` suits catalogues of very different size.
+        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part; in
+            between, one `regularization` suits catalogues of very different size.
         epochs: rounds over users and items.
         seed: for the first vectors.
 
-    Reference: Hu et al., Collaborative filtering for implicit feedback datasets, ICDM 2008; Rendle et al., Revisiting
-        the performance of iALS on item recommendation benchmarks, RecSys 2022.
+    Reference: Hu et al., Collaborative filtering for implicit feedback datasets, ICDM 2008; Rendle
+        et al., Revisiting the performance of iALS on item recommendation benchmarks, RecSys 2022.
     """
 
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
@@ -56,82 +61,71 @@ class ImplicitALS(Baseline):
         epochs: int = 10,
         seed: int = 2024,
     ) -> None:
-        for name, value in (
-            ("unobserved_weight", unobserved_weight),
-            ("regularization", regularization),
-        ):
-            if value <= 0:
-                raise ValueError(f"`{name}` must be positive, got {value}")
-        if dimension < 1 or epochs < 1:
-            raise ValueError(
-                f"`dimension` and `epochs` must be at least 1, got {dimension} and {epochs}"
-            )
-        self.dimension = dimension
-        self.unobserved_weight = unobserved_weight
-        self.regularization = regularization
+        self.dimension = whole_number("dimension", dimension)
+        self.unobserved_weight = positive_number("unobserved_weight", unobserved_weight)
+        self.regularization = positive_number("regularization", regularization)
         self.exponent = exponent
-        self.epochs = epochs
+        self.epochs = whole_number("epochs", epochs)
         self.seed = seed
 
     def _fit(self, interactions: Interactions) -> None:
         by_user = binary_matrix(interactions)
         by_item = by_user.T.tocsr()
-        noise = generator(self.seed, "ials").standard_normal(
-            (interactions.n_items, self.dimension), dtype=np.float32
-        )
+        shape = (interactions.n_items, self.dimension)
+        noise = generator(self.seed, "ials").standard_normal(shape, dtype=np.float32)
         # Scores start near 0, the target of most pairs.
-        self.item_vectors = torch.from_numpy(0.1 / np.sqrt(self.dimension) * noise).to(
-            torch.float32
-        )
+        vectors = 0.1 / np.sqrt(self.dimension) * noise
+        self.item_vectors = torch.from_numpy(vectors).to(torch.float32)
+        # Which rows are solved together does not change from epoch to epoch.
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
         for _ in range(self.epochs):
             self.user_vectors = self._solve(user_batches, by_user.shape[0], self.item_vectors)
             self.item_vectors = self._solve(item_batches, by_item.shape[0], self.user_vectors)
 
-    def _batches(
-        self, matrix: csr_matrix
-    ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Rows of similar length, with their columns padded to one width by `n_columns`, and their lengths."""
+    def _batches(self, matrix: csr_matrix) -> Iterator[_Batch]:
+        """Rows of similar length, so that little of the padding, the row after the last, is needed."""
         lengths = np.diff(matrix.indptr)
         order = np.argsort(lengths, kind="stable")
         start = 0
         while start < len(order):
             # Rows only get longer, so the width of the batch is that of its last row.
             widths = lengths[order[start:]]
-            costs = np.arange(1, len(widths) + 1) * (widths + self.dimension) * 4 * self.dimension
-            stop = start + max(1, int(np.searchsorted(costs, _BATCH_BYTES)))
+            counts = np.arange(1, len(widths) + 1)
+            costs = counts * (widths + self.dimension) * 4 * self.dimension
+            n_rows = int(np.searchsorted(costs, _BATCH_BYTES))
+            stop = start + max(1, n_rows)
             rows = order[start:stop]
             width = int(lengths[rows[-1]])
             columns = np.full((len(rows), width), matrix.shape[1], dtype=np.int64)
-            columns[np.arange(width) < lengths[rows, None]] = matrix[rows].indices
-            yield torch.from_numpy(rows), torch.from_numpy(columns), torch.from_numpy(lengths[rows])
+            is_filled = np.arange(width) < lengths[rows, None]
+            columns[is_filled] = matrix[rows].indices
+            yield (
+                torch.from_numpy(rows),
+                torch.from_numpy(columns),
+                torch.from_numpy(lengths[rows]),
+            )
             start = stop
 
-    def _solve(
-        self,
-        batches: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]],
-        n_rows: int,
-        fixed: torch.Tensor,
-    ) -> torch.Tensor:
+    def _solve(self, batches: list[_Batch], n_rows: int, fixed: torch.Tensor) -> torch.Tensor:
         """The vectors of one side that are best for the fixed vectors of the other."""
+        # All pairs count as unobserved in this sum, which is the same for every row.
         gram = self.unobserved_weight * (fixed.T @ fixed)
+        # Padding adds nothing: it stands for a row of zeros.
         padded = torch.cat([fixed, fixed.new_zeros(1, self.dimension)])
         solved = torch.empty(n_rows, self.dimension)
         for rows, columns, lengths in batches:
             taken = padded[columns]
             systems = torch.baddbmm(gram, taken.mT, taken)
             effect = (lengths + self.unobserved_weight * len(fixed)).to(torch.float32)
-            systems.diagonal(dim1=1, dim2=2).add_(
-                (self.regularization * effect**self.exponent)[:, None]
-            )
+            penalty = self.regularization * effect**self.exponent
+            systems.diagonal(dim1=1, dim2=2).add_(penalty[:, None])
             factor = torch.linalg.cholesky(systems)
-            solved[rows] = torch.cholesky_solve(taken.sum(dim=1)[:, :, None], factor)[:, :, 0]
+            targets = taken.sum(dim=1)[:, :, None]
+            solved[rows] = torch.cholesky_solve(targets, factor)[:, :, 0]
         return solved
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Inner products of the users' vectors with those of all items."""
-        return (
-            self.user_vectors[torch.from_numpy(np.asarray(users, dtype=np.int64))]
-            @ self.item_vectors.T
-        )
+        rows = torch.from_numpy(np.asarray(users, dtype=np.int64))
+        return self.user_vectors[rows] @ self.item_vectors.T

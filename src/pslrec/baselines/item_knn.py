@@ -8,10 +8,12 @@ import torch
 from scipy.sparse import csr_matrix
 
 from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
 from pslrec.kernels import top_k
 
-# Similarities are made dense for this many bytes of items at a time, then cut down to the neighbours.
+# Similarities are made dense for this many bytes of items at a time, then cut down to the
+# neighbours: all of them at once would fill the memory of a large catalogue.
 _BLOCK_BYTES = 64 * 2**20
 
 
@@ -19,13 +21,17 @@ _BLOCK_BYTES = 64 * 2**20
 class ItemKNN(Baseline):
     """Sum of the similarities between an item and those of its nearest neighbours that the user has.
 
-    The similarity of two items with n_i and n_j users, c of them common, is `c / (sqrt(n_i n_j) + shrinkage)`.
+    The similarity of two items with n_i and n_j users, c of them common, is
+    `c / (sqrt(n_i n_j) + shrinkage)`.
 
     Args:
-        neighbours: how many of the most similar items each item keeps; of equally similar ones, the lower rows.
-        shrinkage: pulls similarities that rest on few users towards 0; with 0 they are plain cosines.
+        neighbours: how many of the most similar items each item keeps; of equally similar ones, the
+            lower rows.
+        shrinkage: pulls similarities that rest on few users towards 0; with 0 they are plain
+            cosines.
 
-    Reference: Sarwar et al., Item-based collaborative filtering recommendation algorithms, WWW 2001.
+    Reference: Sarwar et al., Item-based collaborative filtering recommendation algorithms, WWW
+        2001.
     """
 
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
@@ -34,12 +40,8 @@ class ItemKNN(Baseline):
     }
 
     def __init__(self, *, neighbours: int = 100, shrinkage: float = 10.0) -> None:
-        if neighbours < 1:
-            raise ValueError(f"`neighbours` must be at least 1, got {neighbours}")
-        if shrinkage < 0:
-            raise ValueError(f"`shrinkage` must not be negative, got {shrinkage}")
-        self.neighbours = neighbours
-        self.shrinkage = shrinkage
+        self.neighbours = whole_number("neighbours", neighbours)
+        self.shrinkage = number_from_zero("shrinkage", shrinkage)
 
     def _fit(self, interactions: Interactions) -> None:
         self.histories = binary_matrix(interactions)
@@ -47,24 +49,35 @@ class ItemKNN(Baseline):
         lengths = np.sqrt(np.diff(by_item.indptr)).astype(np.float32)
         n_items = interactions.n_items
         rows = max(1, _BLOCK_BYTES // (4 * n_items))
-        blocks = [self._nearest(by_item, lengths, start, rows) for start in range(0, n_items, rows)]
-        values, columns = (torch.cat(parts).numpy() for parts in zip(*blocks, strict=True))
+        value_blocks = []
+        column_blocks = []
+        for start in range(0, n_items, rows):
+            block_values, block_columns = self._nearest(by_item, lengths, start, rows)
+            value_blocks.append(block_values)
+            column_blocks.append(block_columns)
+        values = torch.cat(value_blocks).numpy()
+        columns = torch.cat(column_blocks).numpy()
         offsets = np.arange(n_items + 1) * values.shape[1]
         nearest = csr_matrix((values.ravel(), columns.ravel(), offsets), shape=(n_items, n_items))
+        # Lists of items with few neighbours are filled up with similarities of 0.
         nearest.eliminate_zeros()
+        # Row i is to hold the items that have i among their neighbours: these gain by a user's i.
         self.similarities = nearest.T.tocsr()
 
     def _nearest(
         self, by_item: csr_matrix, lengths: np.ndarray, start: int, rows: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Similarities and rows of the nearest neighbours of some items."""
-        common = (by_item[start : start + rows] @ self.histories).toarray()
-        scale = lengths[start : start + rows, None] * lengths + np.float32(self.shrinkage)
+        block = slice(start, start + rows)
+        common = (by_item[block] @ self.histories).toarray()
+        scale = lengths[block, None] * lengths + np.float32(self.shrinkage)
         # An item without users has nothing in common with any, and with no shrinkage its scale is 0.
         similarities = common / np.maximum(scale, np.finfo(np.float32).tiny)
+        # No item is a neighbour of its own.
         np.fill_diagonal(similarities[:, start:], 0.0)
         return top_k(torch.from_numpy(similarities), self.neighbours)
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Summed similarities to the user's items."""
-        return torch.from_numpy((self.histories[users] @ self.similarities).toarray())
+        scores = self.histories[users] @ self.similarities
+        return torch.from_numpy(scores.toarray())

@@ -17,7 +17,9 @@ class Popularity(Baseline):
     """
 
     def _fit(self, interactions: Interactions) -> None:
-        self.counts = torch.from_numpy(binary_matrix(interactions).sum(axis=0).A1)
+        counts = binary_matrix(interactions).sum(axis=0)
+        # Scipy gives a matrix of one row.
+        self.counts = torch.from_numpy(counts.A1)
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The same counts for every user."""

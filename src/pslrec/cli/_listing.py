@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pslrec.registry import constructor_parameters
+
 if TYPE_CHECKING:
     from pslrec.registry import Registry
 
@@ -35,7 +37,7 @@ def _show(parts: "Registry[Any]", section: str, leave_out: tuple[str, ...]) -> N
         part = parts[name]
         defaults = {
             parameter.name: _shown(parameter.default)
-            for parameter in inspect.signature(part).parameters.values()
+            for parameter in constructor_parameters(part)
             if parameter.name not in leave_out
         }
         settings = ", ".join(f"{setting} = {default}" for setting, default in defaults.items())

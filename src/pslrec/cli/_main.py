@@ -26,9 +26,14 @@ from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
 from pslrec.errors import PslrecError
+from pslrec.registry import import_modules
 
 
 class _StoppableGroup(Group):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # `--import` is an option of the program, and accepted after the command as well.
+        return super().parse_args(ctx, _imports_first(args))
+
     def invoke(self, ctx: Any) -> Any:
         # Caught here because typer's own ending after Ctrl-C (message and exit code) differs from
         # release to release.
@@ -37,6 +42,22 @@ class _StoppableGroup(Group):
         except KeyboardInterrupt:
             sys.stderr.write("stopped\n")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _imports_first(args: list[str]) -> list[str]:
+    imports: list[str] = []
+    others: list[str] = []
+    waiting = iter(args)
+    for each in waiting:
+        if each == "--import":
+            imports += [each, next(waiting, "")]
+        elif each.startswith("--import="):
+            imports.append(each)
+        elif each == "--":
+            others += [each, *waiting]
+        else:
+            others.append(each)
+    return imports + others
 
 
 app = typer.Typer(
@@ -93,6 +114,14 @@ def _options(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print results and warnings only, no notes.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module or a .py file with losses or backbones; repeatable.",
+        ),
+    ] = None,
     _version: Annotated[
         bool,
         typer.Option(
@@ -111,6 +140,7 @@ def _options(
     # Replaced rather than added to: tests run the program several times in one process.
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
+    import_modules(modules or ())
 
 
 def main() -> None:

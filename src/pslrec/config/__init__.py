@@ -1,5 +1,6 @@
 """What a run is made of: one typed section per stage, strict TOML in and out."""
 
+from pslrec.config._parts import part_settings
 from pslrec.config._presets import PRESETS, preset_settings
 from pslrec.config._run_config import RunConfig, component_options, setting_names
 from pslrec.config._sections import DataSection, NoiseSection, SamplingSection, TrainingSection
@@ -12,6 +13,7 @@ __all__ = [
     "SamplingSection",
     "TrainingSection",
     "component_options",
+    "part_settings",
     "preset_settings",
     "setting_names",
 ]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pslrec.errors import ConfigError
+from pslrec.checks import one_of
 
 _COMMON: dict[str, Any] = {
     "backbone.name": "mf",
@@ -14,7 +14,8 @@ _COMMON: dict[str, Any] = {
     "training.epochs": "auto",
     "training.validate_every": 1,
 }
-# Chosen on validation data of Amazon-Electronic; reproductions/accuracy tells how, and what they reach.
+# Chosen on the validation data of Amazon-Electronic; reproductions/accuracy says how, and what they
+# reach.
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {**_COMMON, "backbone.dimension": 64, "loss.temperature": 1 / 16},
     "best": {**_COMMON, "backbone.dimension": 512, "loss.temperature": 1 / 12},
@@ -26,14 +27,15 @@ def preset_settings(name: str, *, loss: str | None = None) -> dict[str, Any]:
 
     Args:
         name: of the preset.
-        loss: taken instead of the preset's; it has options of its own, so those of the preset's loss are left out.
+        loss: replaces the preset's loss. It has options of its own, so those of the preset's loss
+            are left out.
 
-    >>> preset_settings("fast")["loss.name"], preset_settings("fast", loss="bpr")["backbone.initialization"]
-    ('psl-relu', 'spectral')
+    >>> preset_settings("fast")["loss.name"]
+    'psl-relu'
+    >>> preset_settings("fast", loss="bpr")["backbone.initialization"]
+    'spectral'
     """
-    if name not in PRESETS:
-        raise ConfigError(f"`preset` must be one of {', '.join(PRESETS)}, got {name!r}")
-    settings = PRESETS[name]
-    if loss not in (None, settings["loss.name"]):
-        settings = {key: value for key, value in settings.items() if not key.startswith("loss.")}
-    return dict(settings)
+    settings = PRESETS[one_of("preset", name, tuple(PRESETS))]
+    if loss in (None, settings["loss.name"]):
+        return dict(settings)
+    return {key: value for key, value in settings.items() if not key.startswith("loss.")}

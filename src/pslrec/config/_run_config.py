@@ -1,6 +1,5 @@
 """A whole configuration: sections in, strict TOML in and out."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -8,8 +7,10 @@ from typing import Any, get_type_hints
 
 import tomli_w
 from pydantic import BaseModel, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
-from pslrec.backbones import BACKBONES
+from pslrec.artifacts import check_parts
+from pslrec.backbones import BACKBONES, NOT_SETTINGS
 from pslrec.config._sections import (
     BackboneSection,
     ComponentSection,
@@ -24,13 +25,14 @@ from pslrec.data.splits import SPLITS
 from pslrec.errors import ConfigError
 from pslrec.files import parsed_toml, read_text
 from pslrec.losses import LOSSES
-from pslrec.registry import Registry
+from pslrec.registry import Registry, constructor_parameters
 
 
 class RunConfig(Section):
     """A whole run. `RunConfig()` trains PSL-relu on MF on the embedded data.
 
-    >>> config = RunConfig.from_settings({"loss.name": "sl", "loss.temperature": 0.2, "training.epochs": 3})
+    >>> settings = {"loss.name": "sl", "loss.temperature": 0.2, "training.epochs": 3}
+    >>> config = RunConfig.from_settings(settings)
     >>> config.loss.name, config.loss.options(), config.training.epochs
     ('sl', {'temperature': 0.2}, 3)
     >>> RunConfig.from_settings({"training.epoch": 3})
@@ -49,14 +51,20 @@ class RunConfig(Section):
     def from_settings(
         cls, settings: Mapping[str, Any], base: "RunConfig | None" = None
     ) -> "RunConfig":
-        """Settings by dotted name, over those of `base` or the defaults."""
-        tree: dict[str, Any] = {} if base is None else base.model_dump(exclude_none=True)
+        """A configuration from settings by dotted name.
+
+        Args:
+            settings: by name, such as `training.epochs`; a whole section may be given as a mapping.
+            base: supplies everything that `settings` leaves out; the defaults if not given.
+        """
+        tree: dict[str, Any] = {}
+        if base is not None:
+            tree = base.model_dump(exclude_none=True)
         for name, value in settings.items():
-            *path, last = name.split(".")
             if name in cls.model_fields and not isinstance(value, Mapping):
-                raise ConfigError(
-                    f"`{name}` is a section, set one of its settings: {', '.join(_settings_of(name))}"
-                )
+                allowed = ", ".join(_settings_of(name))
+                raise ConfigError(f"`{name}` is a section, set one of its settings: {allowed}")
+            *path, last = name.split(".")
             node = tree
             for part in path:
                 node = node.setdefault(part, {})
@@ -67,51 +75,81 @@ class RunConfig(Section):
 
     @classmethod
     def checked(cls, tree: Mapping[str, Any]) -> "RunConfig":
-        """A configuration from nested sections, with errors that name the setting, and every part's options checked."""
+        """A configuration from nested sections, with the options of every part checked.
+
+        Args:
+            tree: sections by name, each a mapping of its settings; an error names the setting.
+        """
         try:
             config = cls.model_validate(tree)
         except ValidationError as error:
             raise ConfigError(_explained(error)) from None
+        # A lookup raises if there is no such split.
         SPLITS[config.data.split]
-        component_options(BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed"))
-        # Constructing a loss costs nothing, and it knows which values it can not take.
+        component_options(BACKBONES, config.backbone, "backbone", given_elsewhere=NOT_SETTINGS)
+        # Constructing a loss costs nothing, and only the loss knows which values it cannot take.
         LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
         return config
 
     @classmethod
     def from_toml(cls, path: Path) -> "RunConfig":
-        """Read a configuration file; unknown settings are refused."""
-        # A shell hands over what a command writes as a pipe.
+        """Read a configuration file; unknown settings are refused.
+
+        Args:
+            path: of the file. If it lies in a run directory, the run's parts from outside of pslrec
+                must be at hand, and the error says what to install or to import.
+        """
+        # A shell passes the output of a command, `<(...)`, as a pipe.
         text = read_text(path, may_be_pipe=True, error=ConfigError)
-        return cls.checked(parsed_toml(text, path, error=ConfigError))
+        tree = parsed_toml(text, path, error=ConfigError)
+        # Before the names are looked up: the registry knows no more than that they are unknown.
+        check_parts(path.parent, tree)
+        return cls.checked(tree)
 
     def to_toml(self) -> str:
-        """The configuration as TOML; what is not set is left out."""
+        """The configuration as TOML; settings without a value are left out."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
+    def part_names(self) -> dict[str, str]:
+        """The names of the loss and the backbone, by section."""
+        return {"loss": self.loss.name, "backbone": self.backbone.name}
+
     def resolved(self) -> "RunConfig":
-        """The same with every default written out, so that it stays the same run when defaults change."""
-        loss, backbone = LOSSES[self.loss.name], BACKBONES[self.backbone.name]
+        """The same with every default written out: a run stays the same when defaults change."""
+        loss = LOSSES[self.loss.name]
+        backbone = BACKBONES[self.backbone.name]
         is_paper = self.evaluation.protocol == "paper"
-        negatives = self.sampling.negatives or (loss.default_negatives if is_paper else "auto")
-        initialization = self.backbone.options().get("initialization") or loss.initialization
-        by_protocol = (
-            "fraction"
-            if self.evaluation.protocol == "strict"
-            else "none"
-            if self.data.is_shifted
-            else "paper"
-        )
+
+        negatives = self.sampling.negatives
+        if negatives is None and is_paper:
+            negatives = loss.default_negatives
+        elif negatives is None:
+            negatives = "auto"
+
+        # A setting overrides the loss, and the loss overrides the backbone: the paper starts every
+        # backbone with Xavier-normal for BPR.
+        initialization = self.backbone.options().get("initialization")
+        initialization = initialization or loss.initialization or backbone.default_initialization
+
+        validation = self.data.validation
+        if validation is None and not is_paper:
+            validation = "fraction"
+        elif validation is None and self.data.is_shifted:
+            # The paper has no validation part where the test part is of another distribution.
+            validation = "none"
+        elif validation is None:
+            validation = "paper"
+
         return self.from_settings(
             {
-                "data.validation": self.data.validation or by_protocol,
+                "data.validation": validation,
                 "sampling.negatives": negatives,
                 "loss": {"name": self.loss.name, **_defaults(loss), **self.loss.options()},
                 "backbone": {
                     "name": self.backbone.name,
-                    **_defaults(backbone, leave_out=("train", "seed")),
+                    **_defaults(backbone, leave_out=NOT_SETTINGS),
                     **self.backbone.options(),
-                    "initialization": initialization or backbone.default_initialization,
+                    "initialization": initialization,
                 },
             },
             base=self,
@@ -119,12 +157,11 @@ class RunConfig(Section):
 
 
 def _defaults(part: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    parameters = inspect.signature(part).parameters.values()
-    return {
-        p.name: p.default
-        for p in parameters
-        if p.name not in leave_out and p.default is not p.empty
-    }
+    defaults = {}
+    for parameter in constructor_parameters(part):
+        if parameter.name not in leave_out and parameter.default is not parameter.empty:
+            defaults[parameter.name] = parameter.default
+    return defaults
 
 
 def component_options(
@@ -140,54 +177,80 @@ def component_options(
         registry: of the components of its kind.
         section: its name and options.
         where: name of the section, for messages.
-        given_elsewhere: arguments of the constructor that are no options.
+        given_elsewhere: arguments of the constructor that are not options.
     """
     part = registry[section.name]
-    allowed = [name for name in inspect.signature(part).parameters if name not in given_elsewhere]
-    for name in section.options():
+    given = section.options()
+    parameters = constructor_parameters(part)
+    allowed = [each.name for each in parameters if each.name not in given_elsewhere]
+    for name in given:
         if name not in allowed:
+            hint = "it"
             near = get_close_matches(name, allowed, n=1)
-            hint = f"did you mean `{where}.{near[0]}`? It" if near else "it"
+            if near:
+                hint = f"did you mean `{where}.{near[0]}`? It"
             listed = ", ".join(f"`{where}.{other}`" for other in allowed) or "none"
             raise ConfigError(
                 f"{where} `{section.name}` has no setting `{where}.{name}`; {hint} has {listed}"
             )
+
+    # The annotations of the constructor are the types of the settings: a model made of them checks
+    # and explains like every other section. An argument without annotation takes anything.
     hints = get_type_hints(part.__init__)
-    fields: dict[str, Any] = {name: (hints.get(name, Any), ...) for name in section.options()}
+    fields: dict[str, Any] = {name: (hints.get(name, Any), ...) for name in given}
+    model = create_model(where, __base__=Section, **fields)
     try:
-        options = create_model(where, __base__=Section, **fields).model_validate(section.options())
+        options = model.model_validate(given)
     except ValidationError as error:
         raise ConfigError(_explained(error, f"{where}.")) from None
-    return {name: getattr(options, name) for name in fields}
+    return dict(options)
+
+
+PLAIN = "Input should be "
 
 
 def _explained(error: ValidationError, prefix: str = "") -> str:
+    """One sentence about the first thing that is wrong."""
     first, *others = error.errors()
     name = prefix + ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return _unknown(name)
+
     messages = [first["msg"]]
-    # A setting of several kinds has an error for each of them, at places below its own name.
-    known = next((known for known in setting_names() if name.startswith(f"{known}.")), name)
-    if known != name and isinstance(first["loc"][-1], str):
-        name = known
+    setting = _setting_above(name, first)
+    if setting is not None:
+        name = setting
         messages += [other["msg"] for other in others if other["input"] == first["input"]]
-    message = " or ".join(dict.fromkeys(text.removeprefix("Input should be ") for text in messages))
-    is_plain = first["msg"].startswith("Input should be ")
-    return (
-        f"`{name}` should be {message}, got {first.get('input')!r}"
-        if is_plain
-        else f"`{name}`: {message}"
-    )
+
+    # Several kinds of values may be refused for the same reason, which is said once.
+    reasons = dict.fromkeys(message.removeprefix(PLAIN) for message in messages)
+    message = " or ".join(reasons)
+    if first["msg"].startswith(PLAIN):
+        return f"`{name}` should be {message}, got {first.get('input')!r}"
+    return f"`{name}`: {message}"
+
+
+def _setting_above(name: str, first: ErrorDetails) -> str | None:
+    """The setting of several kinds that an error is about.
+
+    Such a setting has an error for each of its kinds, at places below its own name; places in a
+    list, which are numbers, stay as they are.
+    """
+    if not isinstance(first["loc"][-1], str):
+        return None
+    for setting in setting_names():
+        if name.startswith(f"{setting}."):
+            return setting
+    return None
 
 
 def _unknown(name: str) -> str:
     names = setting_names()
-    near = get_close_matches(name, names, n=1) or get_close_matches(
-        name, {known.split(".")[0] for known in names}, n=1
-    )
-    hint = f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(names)}"
-    return f"unknown setting `{name}`; {hint}"
+    sections = {known.split(".")[0] for known in names}
+    near = get_close_matches(name, names, n=1) or get_close_matches(name, sections, n=1)
+    if near:
+        return f"unknown setting `{name}`; did you mean `{near[0]}`?"
+    return f"unknown setting `{name}`; the settings are {', '.join(names)}"
 
 
 def _settings_of(section: str) -> list[str]:
@@ -195,7 +258,12 @@ def _settings_of(section: str) -> list[str]:
 
 
 def setting_names(section: type[BaseModel] = RunConfig, prefix: str = "") -> list[str]:
-    """Dotted names of all settings, without those of single losses and backbones."""
+    """Dotted names of all settings, without the options of particular losses and backbones.
+
+    Args:
+        section: where to start.
+        prefix: of the names in it.
+    """
     names = []
     for name, field in section.model_fields.items():
         kind = field.annotation

@@ -10,30 +10,39 @@ from pydantic_core import PydanticCustomError
 
 from pslrec.training import TrainingOptions
 
-# Splits whose test part is of another distribution than training; published ones have the name at the end of theirs.
+# Splits whose test part is of another distribution than training; published data sets that come
+# split so have the name at the end of theirs.
 SHIFTED_SPLITS = ("popularity", "temporal")
 
-# Up to so many items, training on all of them is the default; beyond, blocks share a part of them.
+# Up to so many items, training on all of them is the default. The scores of a block take time and
+# memory in proportion to the catalogue, so beyond that the users of a block share a sample of it.
 LARGEST_CATALOG = 100_000
 SHARED_BEYOND = 8192
 
-# Epochs of "auto": where an epoch has few steps, ten of them would end a gentle training before it got anywhere. A log of a
-# single step shall not be gone through, and looked at, a thousand times.
-FEWEST_EPOCHS, MOST_EPOCHS, AUTO_STEPS = 10, 100, 1600
+# Epochs of "auto". Where an epoch has few steps, ten epochs would end before a small learning rate
+# gets anywhere, so there are more until there are enough steps. A log that makes a single step
+# should not be trained on and validated a thousand times, so there is an upper end as well.
+FEWEST_EPOCHS = 10
+MOST_EPOCHS = 100
+AUTO_STEPS = 1600
 
 
-# Ends that nobody comes near: a number beyond them is a slip of the finger, and would be found out by a full memory, by a run
-# that never ends, or by a library that has no such numbers.
+# Limits that nobody comes near. A number beyond them is a typing error, which would otherwise be
+# found by a full memory, by a run that never ends, or by a library that has no such numbers.
 MOST = 2**31 - 1
 MOST_RUN_EPOCHS = 1_000_000
 LARGEST_RATE = 1e38  # about the largest number of single precision
 LARGEST_RATING = 1e30
+# Signed 64 bits, as torch's generators take them.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 ListLength = Annotated[int, Field(gt=0, le=MOST)]
 
 
 class Section(BaseModel):
-    """A section that knows its settings and refuses others; a number in quotes, or true for 1, is a mistake."""
+    """A section that knows its settings and refuses others.
+
+    Types are strict: a number in quotes, or true for 1, is a mistake.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -71,7 +80,7 @@ class DataSection(Section):
 
     @property
     def is_shifted(self) -> bool:
-        """Whether the test part is of another distribution; the paper has no validation part for those."""
+        """Whether the test part is of another distribution than the training part."""
         ending = Path(self.source).stem.rpartition("-")[2]
         return self.split in SHIFTED_SPLITS or ending in SHIFTED_SPLITS
 
@@ -84,6 +93,7 @@ class ComponentSection(BaseModel):
 
     def options(self) -> dict[str, Any]:
         """The settings beside the name."""
+        # Which of them exist depends on the part, so `component_options` checks them later.
         return dict(self.model_extra or {})
 
 
@@ -121,16 +131,22 @@ MOST_NEGATIVES = 1_000_000
 
 
 def _checked_negatives(value: object) -> object:
-    is_number = (
-        isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_NEGATIVES
-    )
-    is_name = isinstance(value, str) and re.fullmatch(r"auto|catalog|shared:[1-9][0-9]{0,8}", value)
-    if value is None or is_number or is_name:
+    if value is None or _is_count(value, MOST_NEGATIVES):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"auto|catalog|shared:[1-9][0-9]{0,8}", value):
         return value
     raise PydanticCustomError(
         "negatives",
-        "Input should be a number from 1 to 1,000,000, 'auto', 'catalog', or 'shared:N' with a number N such as 8192",
+        "Input should be a number from 1 to 1,000,000, 'auto', 'catalog', or 'shared:N' with a "
+        "number N such as 8192",
     )
+
+
+def _is_count(value: object, largest: int) -> bool:
+    # Python counts True as 1.
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return 0 < value <= largest
 
 
 class SamplingSection(Section):
@@ -138,8 +154,9 @@ class SamplingSection(Section):
 
     negatives: Annotated[int | str | None, BeforeValidator(_checked_negatives)] = Field(
         None,
-        description='per positive, "catalog" for all there are, "shared:8192" for so many per block of users, or "auto" '
-        "for the catalogue if it has at most 100,000 items; if not given, auto, or in the paper's protocol the loss's number",
+        description='per positive, "catalog" for all there are, "shared:8192" for so many per '
+        'block of users, or "auto" for the catalogue if it has at most 100,000 items; if not '
+        "given, auto, or in the paper's protocol the loss's number",
     )
     batch_pairs: int = Field(
         1024,
@@ -154,22 +171,25 @@ class SamplingSection(Section):
     noise: NoiseSection = NoiseSection()
 
     def n_shared(self, n_items: int) -> int | None:
-        """How many items the users of a block share as negatives, of a catalogue of so many; `None` for all of them.
+        """How many items the users of a block share as negatives; `None` for the whole catalogue.
 
-        >>> SamplingSection(negatives="shared:64").n_shared(1000), SamplingSection(negatives="auto").n_shared(1000)
-        (64, None)
+        Args:
+            n_items: of the catalogue.
+
+        >>> SamplingSection(negatives="shared:64").n_shared(1000)
+        64
+        >>> SamplingSection(negatives="auto").n_shared(1000) is None
+        True
         """
-        if self.negatives == "auto":
-            return None if n_items <= LARGEST_CATALOG else SHARED_BEYOND
-        is_shared = isinstance(self.negatives, str) and self.negatives.startswith("shared:")
-        return int(str(self.negatives).removeprefix("shared:")) if is_shared else None
+        if self.negatives == "auto" and n_items > LARGEST_CATALOG:
+            return SHARED_BEYOND
+        if isinstance(self.negatives, str) and self.negatives.startswith("shared:"):
+            return int(self.negatives.removeprefix("shared:"))
+        return None
 
 
 def _checked_epochs(value: object) -> object:
-    is_number = (
-        isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_RUN_EPOCHS
-    )
-    if is_number or value == "auto":
+    if value == "auto" or _is_count(value, MOST_RUN_EPOCHS):
         return value
     raise PydanticCustomError("epochs", "Input should be a number from 1 to 1,000,000, or 'auto'")
 
@@ -189,7 +209,8 @@ class TrainingSection(Section):
     )
     epochs: Annotated[int | Literal["auto"], BeforeValidator(_checked_epochs)] = Field(
         200,
-        description='passes over the training pairs, or "auto": 10, or up to 100 until there are 1,600 steps',
+        description='passes over the training pairs, or "auto": 10, or up to 100 until there are '
+        "1,600 steps",
     )
     validate_every: int = Field(
         5, ge=1, le=MOST, description="epochs between two looks at the validation part"
@@ -213,12 +234,13 @@ class TrainingSection(Section):
     )
 
     def trainer_options(self, steps_per_epoch: int) -> TrainingOptions:
-        """As the trainer takes them.
+        """The settings as the trainer takes them.
 
         Args:
-            steps_per_epoch: of the batches.
+            steps_per_epoch: batches of an epoch, from which "auto" follows.
 
-        >>> [TrainingSection(epochs="auto").trainer_options(steps).epochs for steps in (1, 32, 160, 700)]
+        >>> section = TrainingSection(epochs="auto")
+        >>> [section.trainer_options(steps).epochs for steps in (1, 32, 160, 700)]
         [100, 50, 10, 10]
         """
         settings = self.model_dump(exclude={"refit", "warm_start"})
@@ -230,13 +252,15 @@ class TrainingSection(Section):
 
 def _as_tuple(value: object) -> object:
     # TOML has lists; a single number is a list of one.
-    return (
-        tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
-    )
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, int):
+        return (value,)
+    return value
 
 
 class EvaluationSection(Section):
-    """How a model is judged."""
+    """How a model is evaluated."""
 
     k: Annotated[tuple[ListLength, ...], BeforeValidator(_as_tuple)] = Field(
         (5, 20, 50), min_length=1, description="lengths of the ranked lists"

@@ -3,28 +3,31 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOSYS
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from pslrec.errors import PslrecError
 from pslrec.files._places import FileError, explained, make_directory
 from pslrec.files._reading import check_regular
 
-try:
-    import fcntl
-except ImportError:  # a system without it goes without locks
-    fcntl = None  # type: ignore[assignment]
-
-CAN_LOCK = fcntl is not None
+# Windows cannot open a directory, so what is half-written in one cannot be told from a leftover.
+CAN_LOCK_DIRECTORIES = os.name != "nt"
+# Locks on temporary files are contended for a moment, those on results for as long as a file takes to
+# be written: neither should wait much longer than that.
+POLL_SECONDS = 0.01
 
 
 @contextmanager
 def exclusive(path: Path, *, wait: bool, error: type[PslrecError] = FileError) -> Iterator[bool]:
-    """Hold a lock file; gives whether it was free.
+    """Hold a lock file; yields whether it was free.
 
     Args:
-        path: of the file; it is made if it is not there, and it stays behind.
-        wait: for whoever holds it.
-        error: what is raised if the file cannot be made.
+        path: of the file; it is made if it does not exist, and it stays behind. Removing it would let
+            two processes lock two files of the same name.
+        wait: until the lock is free.
+        error: raised if the file cannot be made.
     """
     make_directory(path.parent, error=error)
     with explained(path, "written", error=error):
@@ -35,6 +38,7 @@ def exclusive(path: Path, *, wait: bool, error: type[PslrecError] = FileError) -
     try:
         yield take_lock(handle, wait=wait)
     finally:
+        # The lock goes with the handle.
         os.close(handle)
 
 
@@ -42,16 +46,12 @@ def take_lock(handle: int, *, wait: bool) -> bool:
     """Lock an open file for as long as it is open; whether that was possible.
 
     Args:
-        handle: of the file.
-        wait: for whoever holds the lock.
+        handle: of the file. It is opened by the caller and not by the library, which follows no links
+            and can lock neither a directory nor a file that is about to be renamed.
+        wait: until the lock is free.
     """
-    if not CAN_LOCK:
-        return True
-    operation = fcntl.LOCK_EX
-    if not wait:
-        operation |= fcntl.LOCK_NB
     try:
-        fcntl.flock(handle, operation)
-    except OSError:
-        return False
-    return True
+        return lock_descriptor(handle, blocking=wait, poll_interval=POLL_SECONDS)
+    except OSError as failure:
+        # A system without locks goes without them; a file system that refuses counts as taken.
+        return failure.errno == ENOSYS

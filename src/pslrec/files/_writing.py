@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from pslrec.errors import PslrecError
-from pslrec.files._locks import CAN_LOCK, take_lock
+from pslrec.files._locks import CAN_LOCK_DIRECTORIES, take_lock
 from pslrec.files._places import (
     FileError,
     explained,
@@ -181,7 +181,7 @@ def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -
 
 def remove_leftovers(directory: Path) -> None:
     """Remove what killed processes left half-written in a directory; what somebody is writing is locked, and stays."""
-    if not CAN_LOCK:
+    if not CAN_LOCK_DIRECTORIES:
         return
     with os.scandir(directory) as entries:
         names = [entry.name for entry in entries if is_temporary(entry.name)]
@@ -250,7 +250,7 @@ def _temporary_directory(path: Path) -> tuple[Path, int | None]:
     """A new directory, locked as long as the handle beside it is open."""
     while True:
         path.mkdir()
-        if not CAN_LOCK:
+        if not CAN_LOCK_DIRECTORIES:
             return path, None
         try:
             handle = os.open(path, os.O_RDONLY)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pslrec.artifacts import check_parts
 from pslrec.backbones import BACKBONES, Backbone, Representations
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
@@ -79,7 +80,9 @@ class TrainedModel:
             path: directory of the run. Its files are checked, and nothing in them is executed.
             memory_budget: bytes for scores.
         """
-        return cls(read_run(Path(path)), memory_budget=memory_budget)
+        files = read_run(Path(path))
+        check_parts(Path(path), files.config)
+        return cls(files, memory_budget=memory_budget)
 
     def with_parents(self, parents: Mapping[Any, Any]) -> "TrainedModel":
         """The same model with items that were not there in training, each ranked as a known item is.

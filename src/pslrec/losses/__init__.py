@@ -6,6 +6,7 @@
 tensor(0.)
 """
 
+from pslrec.checks import number_from_zero, one_of, positive_number, whole_number
 from pslrec.losses._base import (
     LOSSES,
     TEMPERATURES,
@@ -14,7 +15,9 @@ from pslrec.losses._base import (
     Phase,
     Setup,
     Step,
+    differences,
     register_loss,
+    search_grid,
 )
 from pslrec.losses._catalog import CatalogFactors, CatalogStep, CatalogView
 from pslrec.losses._surrogates import SURROGATES, Surrogate
@@ -63,11 +66,17 @@ __all__ = [
     "bce_loss",
     "bilateral_softmax_loss",
     "bpr_loss",
+    "differences",
     "llpauc_loss",
     "mse_loss",
+    "number_from_zero",
+    "one_of",
     "original_bilateral_softmax_loss",
     "pairwise_softmax_loss",
+    "positive_number",
     "register_loss",
+    "search_grid",
     "softmax_at_k_loss",
     "softmax_loss",
+    "whole_number",
 ]

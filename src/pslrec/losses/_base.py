@@ -3,7 +3,6 @@
 Scores are half cosines and temperatures the paper's, unless a loss declares the inner product.
 """
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,9 +12,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+# The losses import these from here.
+from pslrec.checks import one_of as one_of  # noqa: PLC0414
+from pslrec.checks import positive_number as positive_number  # noqa: PLC0414
+from pslrec.checks import whole_number as whole_number  # noqa: PLC0414
 from pslrec.errors import ConfigError, PslrecError
 from pslrec.losses._catalog import CatalogFactors, CatalogStep, CatalogView
-from pslrec.registry import Registry
+from pslrec.registry import Registry, constructor_parameters
 
 Phase = Literal["model", "adversary"]
 SearchSpace = Mapping[str, tuple[float, ...]]
@@ -219,14 +222,15 @@ class Loss(nn.Module, ABC):
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        parameters = constructor_parameters(type(self))
+        return {parameter.name: getattr(self, parameter.name) for parameter in parameters}
 
     def extra_repr(self) -> str:
         """The options, as torch prints modules."""
         return ", ".join(f"{name}={value!r}" for name, value in self.options().items())
 
 
-LOSSES: Registry[type[Loss]] = Registry("loss", group="pslrec.losses")
+LOSSES: Registry[type[Loss]] = Registry("loss", group="pslrec.losses", base=Loss)
 AnyLoss = TypeVar("AnyLoss", bound=type[Loss])
 
 
@@ -259,35 +263,3 @@ def check_scores(positive_scores: Tensor, negative_scores: Tensor) -> None:
 def differences(positive_scores: Tensor, negative_scores: Tensor) -> Tensor:
     """`negative - positive` for every pair, shape (batch, negatives)."""
     return negative_scores - positive_scores.unsqueeze(1)
-
-
-# Beyond these, what is divided or multiplied by a setting is no number of single precision any more.
-SMALLEST, LARGEST = 1e-12, 1e12
-LARGEST_COUNT = 2**31 - 1
-
-
-def positive_number(name: str, value: float) -> float:
-    """The value, if it is a number above 0 that single precision can divide and multiply by."""
-    if not 0.0 < value < float("inf"):
-        raise ConfigError(f"`{name}` must be positive, got {value}")
-    if not SMALLEST <= value <= LARGEST:
-        raise ConfigError(f"`{name}` must be from {SMALLEST:g} to {LARGEST:g}, got {value}")
-    return value
-
-
-def whole_number(name: str, value: int, *, minimum: int = 1) -> int:
-    """The value, if it is a whole number of at least the minimum."""
-    if value != int(value) or value < minimum:
-        raise ConfigError(f"`{name}` must be a whole number of at least {minimum}, got {value}")
-    if value > LARGEST_COUNT:
-        raise ConfigError(
-            f"`{name}` must be a whole number of at most {LARGEST_COUNT}, got {value}"
-        )
-    return int(value)
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """The value, if it is among those allowed."""
-    if value not in allowed:
-        raise ConfigError(f"`{name}` must be one of {', '.join(allowed)}, got {value!r}")
-    return value

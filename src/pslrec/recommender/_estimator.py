@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import torch
 
+from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions, in_both
 from pslrec.errors import ConfigError, DataError, PslrecError
@@ -17,6 +18,7 @@ from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.experiment import copy_run, files_of, run, save_run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
+from pslrec.losses import Loss
 from pslrec.recommender._frames import (
     Output,
     given_as,
@@ -44,8 +46,9 @@ class Recommender:
     """Trains a model on interactions and recommends items, by external ids; follows the conventions of scikit-learn.
 
     Args:
-        loss: name of the loss, see `pslrec.losses.LOSSES`.
-        backbone: name of the backbone, see `pslrec.backbones.BACKBONES`.
+        loss: name of the loss, see `pslrec.losses.LOSSES`; or a class or an instance of one, such as
+            `MyLoss(0.3)`, of which the options are taken.
+        backbone: name of the backbone, see `pslrec.backbones.BACKBONES`; or a class or an instance.
         options: any other setting of a run: by its last word (`epochs=50`, `temperature=0.1`, `dimension=128`,
             `refit=True`), or in full with two underscores for the dot (`training__epochs=50`); and `preset="fast"` for
             settings that belong together.
@@ -61,7 +64,12 @@ class Recommender:
     ['user', 'item', 'score', 'rank']
     """
 
-    def __init__(self, loss: str = "psl-relu", backbone: str = "mf", **options: Any) -> None:
+    def __init__(
+        self,
+        loss: str | Loss | type[Loss] = "psl-relu",
+        backbone: str | Backbone | type[Backbone] = "mf",
+        **options: Any,
+    ) -> None:
         self.loss, self.backbone = loss, backbone
         self._options = options
 

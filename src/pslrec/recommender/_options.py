@@ -1,16 +1,16 @@
 """Options of a recommender, by short name, as settings of a run."""
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from pslrec.backbones import BACKBONES
-from pslrec.config import RunConfig, preset_settings, setting_names
+from pslrec.config import RunConfig, part_settings, preset_settings, setting_names
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
+from pslrec.registry import constructor_parameters
 
 
-def settings_of(loss: str, backbone: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted name.
 
     An option is the last word of a setting (`epochs`, `temperature`, `dimension`) where only one ends so, or all of it with
@@ -18,16 +18,18 @@ def settings_of(loss: str, backbone: str, options: Mapping[str, Any]) -> dict[st
     settings that belong together, over which the other options win.
 
     Args:
-        loss: name of the loss.
-        backbone: name of the backbone.
-        options: by their names.
+        loss: name of the loss, or a class or an instance of one, see `part_settings`.
+        backbone: the same of the backbone.
+        options: by their names; they override those of an instance.
 
     >>> settings_of("sl", "mf", {"temperature": 0.2, "training__epochs": 5})
     {'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2, 'training.epochs': 5}
     """
+    parts = part_settings("loss", loss) | part_settings("backbone", backbone)
+    loss, backbone = parts["loss.name"], parts["backbone.name"]
     preset = options.get("preset")
     named = {} if preset is None else preset_settings(preset, loss=loss)
-    named |= {"loss.name": loss, "backbone.name": backbone}
+    named |= parts
     given = {name: value for name, value in options.items() if name != "preset"}
     return named | {_setting(name, loss, backbone): value for name, value in given.items()}
 
@@ -37,7 +39,8 @@ def _setting(option: str, loss: str, backbone: str) -> str:
         return option.replace("__", ".")
     parts = {"loss": LOSSES[loss], "backbone": BACKBONES[backbone]}
     for section, part in parts.items():
-        if option in inspect.signature(part).parameters and option not in ("train", "seed"):
+        names = [parameter.name for parameter in constructor_parameters(part)]
+        if option in names and option not in ("train", "seed"):
             return f"{section}.{option}"
     matches = [name for name in setting_names() if name.rpartition(".")[2] == option]
     if not matches:

@@ -52,7 +52,7 @@ def test_two_layers_by_default_as_in_the_paper(train):
 
 
 def test_no_layer_is_refused(train):
-    with pytest.raises(ConfigError, match="`layers` must be a whole number at least 1, got 0"):
+    with pytest.raises(ConfigError, match="`layers` must be a whole number of at least 1, got 0"):
         LightGCN(train, layers=0)
 
 

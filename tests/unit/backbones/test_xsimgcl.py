@@ -173,13 +173,13 @@ def test_table_starts_xavier_uniform_by_default(train):
     ("options", "message"),
     [
         ({"layers": 0}, "`layers`"),
-        ({"noise": -0.1}, "`noise` must be a finite number at least 0"),
+        ({"noise": -0.1}, "`noise` must be a finite number of at least 0"),
         ({"noise": math.nan}, "`noise`"),
-        ({"contrast_layer": 4}, "`contrast_layer` must be a whole number from 1 to 3, got 4"),
+        ({"contrast_layer": 4}, "`contrast_layer` must be a whole number of at most 3, got 4"),
         ({"contrast_layer": 0}, "`contrast_layer`"),
         (
             {"contrast_temperature": 0.0},
-            "`contrast_temperature` must be a finite number greater than 0",
+            "`contrast_temperature` must be positive, got 0.0",
         ),
         ({"contrast_weight": -1.0}, "`contrast_weight`"),
     ],
