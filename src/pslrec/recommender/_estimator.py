@@ -14,7 +14,7 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions, in_both
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.experiment import copy_run, files_of, run, save_run
+from pslrec.experiment import copy_run, finished_run, run, save_run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
 from pslrec.recommender._frames import (
@@ -113,7 +113,7 @@ class Recommender:
         result = run(
             config, data=_with_validation(read_any(interactions), validation), listeners=listeners
         )
-        self._take(TrainedModel(files_of(result)), result.config)
+        self._take(TrainedModel(finished_run(result)), result.config)
         self._result = result
         self._origin: Path | None = None
         return self
