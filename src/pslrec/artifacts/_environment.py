@@ -9,6 +9,7 @@ import torch
 from pslrec import __version__
 from pslrec.kernels import instruction_set
 
+# Those whose versions may change numbers or files.
 PACKAGES = ("torch", "numpy", "scipy", "polars", "safetensors")
 
 
@@ -22,6 +23,7 @@ def describe_environment() -> dict[str, str | int]:
         environment[name] = version(name)
     environment["system"] = f"{platform.system()} {platform.machine()}"
     environment["processor"] = _processor()
+    # The system may not tell the number.
     environment["cores"] = os.cpu_count() or 0
     # Sums over another number of threads are added in another order and differ in the last digits.
     environment["threads"] = torch.get_num_threads()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pslrec.files import FileError, check_regular, explained, local_path, read_text
 
+# Raised whenever this version, or an older one, would misread the runs of the other.
 FORMAT = "1"
 
 
@@ -29,6 +30,7 @@ def check_version(path: Path) -> None:
     file = path / "format"
     if not file.exists():
         raise ArtifactError(f"{path} is not a run directory: it has no file `format`")
+    # Before anything is read, `format` included.
     _check_regular_files(path)
     # A damaged file still has a beginning that the message can show.
     found = read_text(file, damaged="replace", error=ArtifactError).strip()

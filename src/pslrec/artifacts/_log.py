@@ -52,6 +52,7 @@ def parse_epoch(line: str) -> Epoch | None:
     >>> parse_epoch('{"epoch": 3, "lo') is None
     True
     """
+    # Field by field, as a newer version may log more.
     try:
         record = json.loads(line)
         validation = None

@@ -11,6 +11,7 @@ from pslrec.evaluation import Evaluated
 from pslrec.files import read_json
 
 METRICS_FILE = "metrics.json"
+# Such as `auc` or `ndcg@20`. Readers turn the length into a number, so it must not be endless.
 _METRIC_NAME = re.compile(r"[^@]+(@[1-9][0-9]{0,9})?")
 
 
@@ -93,6 +94,7 @@ def check_format(path: Path) -> None:
     check_version(path)
     if not (path / METRICS_FILE).exists():
         return
+    # Whatever shows metrics says which epoch they are of.
     if "best_epoch" not in read_metrics(path):
         raise ArtifactError(
             f"{path / METRICS_FILE} must hold `best_epoch`; evaluate the run again with --resume"

@@ -32,9 +32,11 @@ def trained_tables(backbone: Backbone) -> dict[str, Tensor]:
     if not backbone.is_lookup:
         tables["user_table"] = backbone.user_table
         tables["item_table"] = backbone.item_table
+    # Files hold tables row by row.
     return {name: table.detach().contiguous() for name, table in tables.items()}
 
 
+# Without `eq`: comparing tensors gives no single truth value.
 @dataclass(frozen=True, eq=False)
 class Model:
     """A trained model as a value: what it learnt and how it scores.
@@ -43,8 +45,9 @@ class Model:
         tables: at least `users` and `items`, one row each, as `trained_tables` gives them.
         similarity: what the loss asks for: `half-cosine` or `inner-product`.
 
-    >>> tables = {"users": torch.tensor([[2.0, 0.0]]), "items": torch.tensor([[0.0, 1.0], [3.0, 0.0]])}
-    >>> model = Model(tables, "half-cosine")
+    >>> users = torch.tensor([[2.0, 0.0]])
+    >>> items = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
+    >>> model = Model({"users": users, "items": items}, "half-cosine")
     >>> model.user_vectors @ model.item_vectors.T
     tensor([[0.0000, 0.5000]])
     """
@@ -53,7 +56,11 @@ class Model:
     similarity: str
 
     @classmethod
-    def of(cls, backbone: Backbone, similarity: str) -> "Model":
+    def of(
+        cls,
+        backbone: Backbone,
+        similarity: str,
+    ) -> "Model":
         """The model that a backbone is now; it changes if the backbone is trained further.
 
         Args:
@@ -62,10 +69,12 @@ class Model:
         """
         return cls(trained_tables(backbone), similarity)
 
+    # Both at once and only once, as normalising large tables takes time and memory.
     @cached_property
     def _vectors(self) -> tuple[Tensor, Tensor]:
         representations = Representations(self.tables["users"], self.tables["items"])
         users, items, scale = scored_tables(representations, self.similarity)
+        # On one side only, so that the factor counts once in a product.
         return users * scale, items
 
     @property

@@ -39,6 +39,7 @@ def write_origins(path: Path, origins: Mapping[str, Origin]) -> None:
             out, and without any other there is no file.
     """
     if not origins:
+        # Then nothing has to be found again, and every installation can read the run.
         return
     text = json.dumps(origins, indent=2)
     write_text(path / ORIGINS_FILE, f"{text}\n", error=ArtifactError)
@@ -59,7 +60,11 @@ def read_origins(path: Path) -> dict[str, Origin]:
     return origins
 
 
-def _checked(value: object, section: str, file: Path) -> Origin:
+def _checked(
+    value: object,
+    section: str,
+    file: Path,
+) -> Origin:
     if isinstance(value, Mapping):
         module = value.get("module")
         name = value.get("name")

@@ -38,7 +38,11 @@ class RunRecord:
         """Whether the run was evaluated."""
         return bool(self.metrics)
 
-    def metric(self, name: str, split: str = "test") -> float | None:
+    def metric(
+        self,
+        name: str,
+        split: str = "test",
+    ) -> float | None:
         """The value of one metric; `None` if the run does not have it.
 
         Args:
@@ -51,6 +55,7 @@ class RunRecord:
         return None
 
 
+# A value rather than a reader, as a run that was kept in memory has no directory.
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
     """Everything of a finished run that recommending needs.
@@ -94,6 +99,7 @@ def read_record(path: Path) -> RunRecord:
     """
     check_format(path)
     directory = RunDirectory(path)
+    # A report shows what is left of a damaged run, so these two may be absent.
     environment: dict[str, Any] = {}
     if (path / "environment.json").exists():
         environment = directory.read_environment()
@@ -119,6 +125,7 @@ def read_run(path: Path) -> FinishedRun:
     directory = RunDirectory(path)
     config = directory.read_config()
     metrics = read_metrics(path)
+    # Tables first: ids and pairs are checked against their sizes.
     tables, epoch = directory.read_tables_and_epoch()
     users = read_ids(path, "user", n_rows=len(tables["users"]), error=ArtifactError)
     items = read_ids(path, "item", n_rows=len(tables["items"]), error=ArtifactError)

@@ -47,7 +47,13 @@ class RunStage:
         model: name of the file with the best tables, without its ending.
     """
 
-    def __init__(self, path: Path, *, prefix: str = "", model: str = "model") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        prefix: str = "",
+        model: str = "model",
+    ) -> None:
         self.path = path
         self._prefix = prefix
         self._tables_file = path / f"{model}.safetensors"
@@ -75,11 +81,19 @@ class RunStage:
         path = self._file("checkpoint.safetensors")
         write_tensors(path, checkpoint.tensors, metadata, error=ArtifactError)
 
-    def save_best(self, backbone: Backbone, epoch: int) -> None:
+    def save_best(
+        self,
+        backbone: Backbone,
+        epoch: int,
+    ) -> None:
         """Write the tables of a backbone as the best ones so far."""
         self.write_tables(trained_tables(backbone), epoch)
 
-    def write_tables(self, tables: Mapping[str, Tensor], epoch: int) -> None:
+    def write_tables(
+        self,
+        tables: Mapping[str, Tensor],
+        epoch: int,
+    ) -> None:
         """Write tables as the best ones so far.
 
         Args:
@@ -117,6 +131,7 @@ class RunStage:
                     kept.append(f"{line}\n")
             write_text(path, "".join(kept), error=ArtifactError)
         elif isinstance(event, EpochFinished):
+            # Appended, not replaced: a log of many epochs would be written over and over.
             append_line(path, json.dumps(asdict(event)), error=ArtifactError)
 
 
@@ -131,7 +146,12 @@ class RunDirectory(RunStage):
         resume: accept a directory that already holds a run, to resume it.
     """
 
-    def __init__(self, path: Path, *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        resume: bool = False,
+    ) -> None:
         super().__init__(path)
         self.resume = resume
         self._held = ExitStack()
@@ -139,6 +159,7 @@ class RunDirectory(RunStage):
     def __enter__(self) -> "RunDirectory":
         make_directory(self.path, error=ArtifactError)
         with ExitStack() as held:
+            # Not waiting: the other process may need hours.
             lock = exclusive(self.path / "lock", wait=False, error=ArtifactError)
             is_locked = held.enter_context(lock)
             if not is_locked:
@@ -175,6 +196,7 @@ class RunDirectory(RunStage):
 
     def stages(self) -> tuple[RunStage, RunStage]:
         """The two trainings of a run with `training.refit`; the second gives the run's model."""
+        # Readers look for `model.safetensors`, so only the second stage may write it.
         selection = RunStage(self.path, model="selected")
         refit = RunStage(self.path, prefix="refit-")
         return selection, refit
@@ -225,6 +247,7 @@ class RunDirectory(RunStage):
         Args:
             dataset: as it was loaded now.
         """
+        # The sources behind a run are not kept, so what was derived from them is compared.
         if not (self._has_same_ids(dataset) and self._has_same_pairs(dataset)):
             raise ArtifactError(
                 f"the run in {self.path} was started with other training data than `data.source` "
@@ -249,7 +272,11 @@ class RunDirectory(RunStage):
                 return False
         return True
 
-    def write_metrics(self, metrics: Mapping[str, Any], name: str = METRICS_FILE) -> None:
+    def write_metrics(
+        self,
+        metrics: Mapping[str, Any],
+        name: str = METRICS_FILE,
+    ) -> None:
         """Write how the run was evaluated; `metrics.json` marks the run as finished.
 
         Args:

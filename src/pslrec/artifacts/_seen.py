@@ -18,6 +18,7 @@ Pairs = tuple[Tensor, Tensor]
 
 def seen_tensors(dataset: Dataset) -> dict[str, Tensor]:
     """The training and validation pairs of a data set, by the names that the file has for them."""
+    # Copied, as the columns of interactions are read-only and tensors cannot be.
     tensors = {
         "users": torch.from_numpy(dataset.train.users.copy()),
         "items": torch.from_numpy(dataset.train.items.copy()),
@@ -28,7 +29,12 @@ def seen_tensors(dataset: Dataset) -> dict[str, Tensor]:
     return tensors
 
 
-def read_seen(path: Path, *, n_users: int, n_items: int) -> tuple[Pairs, Pairs]:
+def read_seen(
+    path: Path,
+    *,
+    n_users: int,
+    n_items: int,
+) -> tuple[Pairs, Pairs]:
     """Read the training pairs and the validation pairs of a run.
 
     Args:
@@ -61,7 +67,12 @@ def _pairs(
     return users, items
 
 
-def _rows(tensors: Mapping[str, Tensor], name: str, n_rows: int, file: Path) -> Tensor:
+def _rows(
+    tensors: Mapping[str, Tensor],
+    name: str,
+    n_rows: int,
+    file: Path,
+) -> Tensor:
     rows = tensors.get(name)
     if rows is None or rows.ndim != 1 or rows.dtype not in (torch.int32, torch.int64):
         raise ArtifactError(f"{file} must hold a list of row numbers `{name}`")

@@ -40,6 +40,7 @@ def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbo
         BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed")
     )
     backbone = BACKBONES[config.backbone.name](train, seed=seed, **backbone_options)
+    # Over the initial values, which stay for rows that the earlier run says nothing about.
     if config.training.warm_start is not None:
         start_warm(backbone, train, Path(config.training.warm_start))
     history = item_rows(train)
@@ -56,7 +57,11 @@ def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbo
     return backbone, loss
 
 
-def _products(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+def _products(
+    users: torch.Tensor,
+    items: torch.Tensor,
+    candidates: torch.Tensor,
+) -> torch.Tensor:
     # A loss imports torch alone, so it is handed the kernel that computes its products.
     return sampled_scores(users, items, candidates.int().contiguous())
 
@@ -84,6 +89,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         raise ConfigError(
             '`sampling.include_positives` needs `sampling.negatives` = "catalog" or "shared:N"'
         )
+    # Complete configurations have a number here; others take the one of the loss.
     return PairBatches(
         data.train,
         n_negatives=sampling.negatives or LOSSES[config.loss.name].default_negatives,

@@ -17,6 +17,7 @@ from pslrec.losses import LOSSES, Loss
 from pslrec.training import Progress
 
 logger = logging.getLogger(__name__)
+# As in the published results, whose epochs are chosen by NDCG@20.
 SELECTION_K = 20
 # What to do instead, where a part of the data holds pairs that a warm start has already learnt.
 ADVICE = {
@@ -36,7 +37,10 @@ def is_selected_on_test(config: RunConfig, dataset: Dataset) -> bool:
 
 
 def selection_metric(
-    config: RunConfig, dataset: Dataset, backbone: Backbone, loss: Loss
+    config: RunConfig,
+    dataset: Dataset,
+    backbone: Backbone,
+    loss: Loss,
 ) -> Callable[[], float] | None:
     """A function that evaluates the backbone as it is now, to choose the epoch by.
 
@@ -65,6 +69,7 @@ def selection_metric(
         return None
     else:
         split = "validation"
+    # A loss that aims at lists of one length is selected at that length.
     k = loss.selection_k or SELECTION_K
 
     def validate() -> float:
@@ -91,7 +96,10 @@ def _evaluate(
 
 
 def evaluate_model(
-    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+    config: RunConfig,
+    dataset: Dataset,
+    scorer: EmbeddingScorer,
+    progress: Progress,
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a trained model on the test and validation parts.
 
@@ -104,6 +112,7 @@ def evaluate_model(
     Returns:
         The content of `metrics.json`, and the test result with the values of single users.
     """
+    # The first look at the test part: nothing is chosen any more.
     _unseal(dataset, "training has ended")
     test = _evaluate(config, scorer, dataset, split="test")
     _warn_if_few(test)
@@ -116,7 +125,10 @@ def evaluate_model(
 
 
 def evaluate_on_validation(
-    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+    config: RunConfig,
+    dataset: Dataset,
+    scorer: EmbeddingScorer,
+    progress: Progress,
 ) -> dict[str, Any]:
     """Evaluate a trained model without its test part, which stays sealed.
 
@@ -158,7 +170,11 @@ def _warn_if_few(result: EvaluationResult) -> None:
         )
 
 
-def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, float]:
+def _learnt_before(
+    config: RunConfig,
+    dataset: Dataset,
+    name: str,
+) -> dict[str, float]:
     """After a warm start: the share of a part that the earlier run was trained on, by its name."""
     part = dataset.parts().get(name)
     if config.training.warm_start is None or part is None:
@@ -176,7 +192,10 @@ def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, 
 
 
 def evaluate_refit(
-    config: RunConfig, whole: Dataset, scorer: EmbeddingScorer, chosen: dict[str, Any]
+    config: RunConfig,
+    whole: Dataset,
+    scorer: EmbeddingScorer,
+    chosen: dict[str, Any],
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a model that was trained again on training and validation data.
 
@@ -231,6 +250,7 @@ def evaluate_run(
     if protocol is not None:
         config = RunConfig.from_settings({"evaluation.protocol": protocol}, base=config)
     data = load_training_data(config)
+    # Before the validation part is merged, as the run was started with both.
     directory.check_data(data.dataset)
     if "refit" in before:
         # The model has learnt the validation part, so metrics on it would mean nothing.

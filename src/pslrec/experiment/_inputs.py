@@ -58,6 +58,7 @@ def _load_without_validation(config: RunConfig, given: Interactions | Dataset | 
     if section.minimum_rating is not None or section.k_core:
         loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
     if given is not None:
+        # A caller who wants a test part splits the data and gives a `Dataset`.
         nothing = loaded.select(np.zeros(0, dtype=np.int64))
         return merge_repetitions(Dataset(loaded, nothing, name="memory"))
     dataset = split_by_name(
@@ -76,6 +77,7 @@ def _carved(dataset: Dataset, config: RunConfig) -> Dataset:
 
 
 def _check_nothing_to_split(section: DataSection) -> None:
+    # Ignoring such a setting would look as if it had worked.
     defaults = DataSection()
     for name in ("split", "train_fraction", "split_seed", "minimum_rating", "k_core"):
         if getattr(section, name) != getattr(defaults, name):
@@ -99,6 +101,7 @@ def load_training_data(
         dataset = _sealed(load_dataset(config, given))
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
+        # Validation pairs are then drawn from what planting left.
         whole = _load_without_validation(config, given)
         planted = _planted(whole.train, noise)
         dataset = _carved(replace(whole, train=planted.train), config)
@@ -145,4 +148,5 @@ def _planted(train: Interactions, noise: NoiseSection) -> FalseNegatives:
 
 
 def _sealed(dataset: Dataset) -> Dataset:
+    # A choice made on the test part raises, even by mistake.
     return replace(dataset, test=SealedInteractions.of(dataset.test))

@@ -18,6 +18,7 @@ def enough_memory() -> Iterator[None]:
     except (MemoryError, RuntimeError) as failure:
         # Torch has no exception of its own for main memory.
         is_about_memory = isinstance(failure, MemoryError) or "allocate memory" in str(failure)
+        # Our own errors already say what to do.
         if isinstance(failure, PslrecError) or not is_about_memory:
             raise
         raise OutOfMemoryError(

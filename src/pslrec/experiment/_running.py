@@ -79,6 +79,7 @@ def run(
     with enough_memory(), ExitStack() as stack:
         directory = None
         if out is not None:
+            # Locked until the metrics are written, against a second process that resumes.
             directory = stack.enter_context(RunDirectory(out, resume=resume))
         training_data = begun_data(config, directory, data)
         if config.training.refit:
@@ -99,7 +100,7 @@ def _run_with_refit(
     directory: RunDirectory | None,
     listeners: Sequence[Listener],
 ) -> RunResult:
-    # Before any training: it raises if there is no validation part.
+    # Before the first training, which would be in vain: it raises if there is no validation part.
     whole = with_validation(data)
     selection_store: AnyStore = MemoryStore()
     refit_store: AnyStore = MemoryStore()
@@ -170,7 +171,9 @@ def refit(
 
 
 def begun_data(
-    config: RunConfig, directory: RunDirectory | None, given: Interactions | Dataset | None = None
+    config: RunConfig,
+    directory: RunDirectory | None,
+    given: Interactions | Dataset | None = None,
 ) -> TrainingData:
     """Load the data of a run; a run to be resumed must have had the same settings and data.
 
@@ -211,7 +214,7 @@ def build_trainer(
     if isinstance(store, RunDirectory):
         directory = store
     if directory is not None and not directory.is_started:
-        # After building, which may refuse the settings: a refused run leaves no directory to resume.
+        # After building, which may refuse the settings: then there is no run to resume.
         directory.begin(config.to_toml(), data.dataset, loss.similarity)
     return Trainer(
         backbone,
@@ -244,7 +247,11 @@ class MemoryStore:
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Does nothing."""
 
-    def save_best(self, backbone: Backbone, epoch: int) -> None:  # noqa: ARG002
+    def save_best(
+        self,
+        backbone: Backbone,
+        epoch: int,  # noqa: ARG002
+    ) -> None:
         """Copy the tables, as training goes on to change them."""
         tables = trained_tables(backbone)
         self._tables = {name: table.clone() for name, table in tables.items()}
@@ -261,6 +268,7 @@ def _check_same_settings(directory: RunDirectory, config: RunConfig) -> None:
     stored = directory.read_config()
     given = tomllib.loads(config.to_toml())
     if stored == given:
+        # The usual case, in which nothing has to be completed and checked again.
         return
     # The version that started the run may not have had all settings; those count with their
     # defaults.
@@ -281,6 +289,7 @@ def _check_same_settings(directory: RunDirectory, config: RunConfig) -> None:
 def _warn_of_other_threads(directory: RunDirectory) -> None:
     before = directory.read_environment().get("threads")
     now = torch.get_num_threads()
+    # Another number of threads adds up sums in another order.
     if before != now:
         logger.warning(
             "the run was started with %s threads and is resumed with %d; its last digits may "

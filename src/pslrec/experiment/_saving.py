@@ -21,6 +21,7 @@ def save_run(result: RunResult, path: Path) -> None:
     """
     if (path / "format").exists():
         raise ArtifactError(f"{path} already holds a run; choose another directory")
+    # It appears under its name when it is complete, as if it had always been a directory.
     with whole_directory(path, error=ArtifactError) as place, RunDirectory(place) as directory:
         directory.begin(result.config.to_toml(), result.dataset, result.model.similarity)
         directory.write_tables(result.model.tables, result.metrics["best_epoch"])
@@ -74,4 +75,5 @@ def _pairs(part: Interactions | None) -> tuple[torch.Tensor, torch.Tensor]:
     if part is None:
         nothing = torch.empty(0, dtype=torch.int32)
         return nothing, nothing
+    # Copied, as the columns of interactions are read-only and tensors cannot be.
     return torch.from_numpy(part.users.copy()), torch.from_numpy(part.items.copy())

@@ -43,6 +43,7 @@ def train_on_validation(
     """
     config = config.resolved()
     with enough_memory(), RunDirectory(out, resume=True) as directory:
+        # Another process of the same search may have finished it meanwhile.
         known = _read_validation(out)
         if known.get("is_finished"):
             return known
@@ -64,13 +65,17 @@ def train_on_validation(
 
 
 def _evaluated(
-    config: RunConfig, dataset: Dataset, directory: RunDirectory, progress: Progress
+    config: RunConfig,
+    dataset: Dataset,
+    directory: RunDirectory,
+    progress: Progress,
 ) -> dict[str, Any]:
     if not progress.best_epoch:
         # It was paused before the first validation, so there is no model yet.
         return {"validation": {}, "trained_epochs": progress.epoch, "is_finished": False}
     scorer = _scorer(config, directory)
     found = evaluate_on_validation(config, dataset, scorer, progress)
+    # NaN compares as neither better nor worse, so such a run must not take part in the choice.
     if any(math.isnan(value) for value in found["validation"].values()):
         return {"validation": {}, "failed": "a metric is not a number", "is_finished": True}
     found["is_finished"] = progress.is_finished
@@ -104,6 +109,7 @@ def evaluate_chosen(path: Path) -> dict[str, Any]:
             best_epoch=known["best_epoch"],
             total_seconds=known["seconds_per_epoch"] * n_epochs,
         )
+        # Only now that the choice is made is the test part unsealed.
         metrics, _ = evaluate_model(config, dataset, _scorer(config, directory), progress)
         directory.write_metrics(metrics)
         return metrics

@@ -87,7 +87,11 @@ class FoldIn:
     """
 
     def __init__(
-        self, frozen: FrozenModel, *, memory_budget: int, plan: StepPlan | None = None
+        self,
+        frozen: FrozenModel,
+        *,
+        memory_budget: int,
+        plan: StepPlan | None = None,
     ) -> None:
         self._frozen = frozen
         self._rule: NewUsers = frozen.backbone.new_users()
@@ -108,7 +112,7 @@ class FoldIn:
         Args:
             histories: item rows of each user; an empty history gives a row of zeros.
         """
-        found = torch.zeros((len(histories.lengths), self._items.shape[1]))
+        found = self._zeros(histories)
         # A user who has every item leaves no negatives, so there is nothing to train on.
         can_train = (histories.lengths < len(self._items)) & (self._rule.share > 0)
         has_history = histories.lengths > 0
@@ -133,9 +137,14 @@ class FoldIn:
                 "train again with a smaller learning rate or weight decay"
             )
 
-    def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
+    def _vectors_of(
+        self,
+        histories: RowLists,
+        *,
+        trains: bool,
+    ) -> Tensor:
         # Where the backbone ignores a user's row, there is nothing to initialise.
-        rows = torch.zeros((len(histories.lengths), self._items.shape[1]))
+        rows = self._zeros(histories)
         if self._rule.share > 0:
             rows = self._starting_rows.directions(histories) * self._row_length
         backbone = _NewUserBackbone(self._messages(histories), rows, self._items, self._rule.share)
@@ -148,11 +157,16 @@ class FoldIn:
         )
         return users * scale
 
+    def _zeros(self, histories: RowLists) -> Tensor:
+        n_users = len(histories.lengths)
+        dimension = self._items.shape[1]
+        return torch.zeros((n_users, dimension))
+
     def _messages(self, histories: RowLists) -> Tensor:
         """The part of a representation that a graph sends from the items of the history."""
         messages = self._rule.messages
         if messages is None:
-            return torch.zeros((len(histories.lengths), self._items.shape[1]))
+            return self._zeros(histories)
         roots = torch.from_numpy(np.sqrt(histories.lengths)).float().unsqueeze(1)
         return sums(messages.detach(), histories) / roots
 
@@ -165,11 +179,15 @@ class FoldIn:
             RowLists.of(self._frozen.train),
         )
 
-    def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
+    def _train(
+        self,
+        backbone: "_NewUserBackbone",
+        histories: RowLists,
+    ) -> None:
         loss = self._frozen.make_loss()
         people = _as_interactions(histories, len(self._items))
         _build(loss, people, backbone.dimension)
-        # A step of Adam moves every entry by about the rate, a row by the rate times sqrt(dimension).
+        # Adam moves every entry by about the rate, and so a row by rate * sqrt(dimension).
         rate = self._plan.turn * self._row_length / math.sqrt(backbone.dimension)
         loss_parameters = loss.parameter_groups(rate)
         loss_optimizer = None
@@ -184,7 +202,9 @@ class FoldIn:
             value = objective(backbone(), batch) * len(people)
             penalty = self._frozen.penalty / 2 * backbone.user_table.square().sum()
             (value + penalty).backward()
-            row_optimizer.take(rate * 0.5 * (1 + math.cos(math.pi * step / n_steps)))
+            # Cosine schedule, from the full rate towards 0.
+            decay = 0.5 * (1 + math.cos(math.pi * step / n_steps))
+            row_optimizer.take(rate * decay)
             if loss_optimizer is not None:
                 loss_optimizer.step()
                 loss_optimizer.zero_grad()
@@ -223,7 +243,13 @@ class _AdamSteps:
 class _NewUserBackbone(Backbone):
     """New users beside items that stay fixed."""
 
-    def __init__(self, messages: Tensor, rows: Tensor, items: Tensor, share: float) -> None:
+    def __init__(
+        self,
+        messages: Tensor,
+        rows: Tensor,
+        items: Tensor,
+        share: float,
+    ) -> None:
         # Not that of `Backbone`, which would draw tables for all users and items.
         nn.Module.__init__(self)
         self.dimension = items.shape[1]
@@ -239,14 +265,22 @@ class _NewUserBackbone(Backbone):
 class _FrozenItemsObjective(CatalogObjective):
     """The exact objective with items that are normalised already."""
 
-    def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
+    def __call__(
+        self,
+        representations: Representations,
+        batch: CatalogBlock,
+    ) -> Tensor:
         users = functional.embedding(batch.users, representations.users)
         no_items = representations.items[:0]
         users, _, _ = scored_tables(Representations(users, no_items), self.loss.similarity)
         return self.ranking_loss(users, representations.items, batch)
 
 
-def _build(loss: Loss, people: Interactions, dimension: int) -> None:
+def _build(
+    loss: Loss,
+    people: Interactions,
+    dimension: int,
+) -> None:
     rows = item_rows(people)
     loss.build(
         Setup(
@@ -263,7 +297,10 @@ def _build(loss: Loss, people: Interactions, dimension: int) -> None:
 
 
 def _batches(
-    backbone: Backbone, loss: Loss, people: Interactions, n_steps: int
+    backbone: Backbone,
+    loss: Loss,
+    people: Interactions,
+    n_steps: int,
 ) -> Iterator[tuple[Any, Any]]:
     """The objective and the batch of each step; every step is over all users."""
     try:

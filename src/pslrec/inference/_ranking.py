@@ -51,6 +51,7 @@ def top_items(
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
     [[1], [1]]
     """
+    # Python counts true as a whole number.
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigError(f"`k` must be a whole number of at least 1, got {k!r}")
     chosen = None
@@ -106,7 +107,10 @@ def _columns_of_items(chosen: Tensor, n_items: int) -> np.ndarray:
 
 
 def _hide(
-    scores: Tensor, hidden: RowLists, lists: np.ndarray, columns_of_items: np.ndarray | None
+    scores: Tensor,
+    hidden: RowLists,
+    lists: np.ndarray,
+    columns_of_items: np.ndarray | None,
 ) -> None:
     rows, columns = hidden.positions(lists)
     if columns_of_items is not None:
@@ -117,7 +121,11 @@ def _hide(
     scores[torch.from_numpy(rows), torch.from_numpy(columns)] = HIDDEN
 
 
-def checked_rows(rows: Tensor, n_rows: int, name: str) -> Tensor:
+def checked_rows(
+    rows: Tensor,
+    n_rows: int,
+    name: str,
+) -> Tensor:
     """The rows as int64, after checking that a table has them.
 
     Args:
