@@ -81,7 +81,7 @@ def run(
         if out is not None:
             # Locked until the metrics are written, against a second process that resumes.
             directory = stack.enter_context(RunDirectory(out, resume=resume))
-        training_data = begun_data(config, directory, data)
+        training_data = load_run_data(config, directory, data)
         if config.training.refit:
             return _run_with_refit(config, training_data, directory, listeners)
         store: AnyStore = directory or MemoryStore()
@@ -100,7 +100,7 @@ def _run_with_refit(
     directory: RunDirectory | None,
     listeners: Sequence[Listener],
 ) -> RunResult:
-    # Before the first training, which would be in vain: it raises if there is no validation part.
+    # Before the first training, which would be wasted if there is no validation part.
     whole = with_validation(data)
     selection_store: AnyStore = MemoryStore()
     refit_store: AnyStore = MemoryStore()
@@ -170,7 +170,7 @@ def refit(
     return Model(store.read_tables(), loss.similarity)
 
 
-def begun_data(
+def load_run_data(
     config: RunConfig,
     directory: RunDirectory | None,
     given: Interactions | Dataset | None = None,

@@ -12,7 +12,7 @@ from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment._evaluating import evaluate_model, evaluate_on_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.experiment._running import begun_data, build_trainer
+from pslrec.experiment._running import load_run_data, build_trainer
 from pslrec.losses import LOSSES
 from pslrec.training import Listener, Progress, TrainingDivergedError
 
@@ -47,7 +47,7 @@ def train_on_validation(
         known = _read_validation(out)
         if known.get("is_finished"):
             return known
-        data = begun_data(config, directory)
+        data = load_run_data(config, directory)
         _check_validation(data.dataset)
         trainer = build_trainer(config, data, directory, listeners)
         try:
@@ -96,7 +96,7 @@ def evaluate_chosen(path: Path) -> dict[str, Any]:
         if not known.get("is_finished") or known.get("failed"):
             raise ConfigError(f"the run in {path} is not finished, so it cannot be chosen")
         config = RunConfig.checked(directory.read_config()).resolved()
-        dataset = begun_data(config, directory).dataset
+        dataset = load_run_data(config, directory).dataset
         for name in ("trained_epochs", "best_epoch", "seconds_per_epoch"):
             if name not in known:
                 raise ArtifactError(

@@ -204,7 +204,7 @@ def test_a_refit_that_was_stopped_goes_on_to_the_same_model(
     assert resumed.metrics["refit"] == whole.metrics["refit"]
 
 
-def test_a_refitted_run_is_judged_again_without_its_validation_part(tmp_path: Path) -> None:
+def test_a_refitted_run_is_evaluated_again_without_its_validation_part(tmp_path: Path) -> None:
     settings = RunConfig.from_settings(
         {**SETTINGS, "data.source": "synthetic", "training.refit": True, "training.epochs": 1}
     )
