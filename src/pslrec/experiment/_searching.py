@@ -12,7 +12,7 @@ from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment._evaluating import evaluate_model, evaluate_on_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.experiment._running import load_run_data, build_trainer
+from pslrec.experiment._running import build_trainer, load_run_data
 from pslrec.losses import LOSSES
 from pslrec.training import Listener, Progress, TrainingDivergedError
 
