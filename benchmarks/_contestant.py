@@ -60,6 +60,7 @@ def ndcg(scorer: Any, dataset: Any) -> tuple[float, float]:
 
 def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     """Exact training with a preset, to the end of its schedule."""
+    from pslrec.artifacts import Model
     from pslrec.config import RunConfig, preset_settings
     from pslrec.evaluation import EmbeddingScorer
     from pslrec.experiment import (
@@ -67,7 +68,6 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
         TrainingData,
         build_batches,
         build_model,
-        scored_vectors,
     )
     from pslrec.training import EpochFinished, Event, Trainer
 
@@ -78,7 +78,7 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
 
     def scorer() -> EmbeddingScorer:
         tables = {"users": backbone.user_table.detach(), "items": backbone.item_table.detach()}
-        return EmbeddingScorer(*scored_vectors(tables, loss.similarity))
+        return Model(tables, loss.similarity).scorer()
 
     clock.mark(scorer)
 

@@ -128,7 +128,7 @@ def test_a_directory_without_a_run_is_one_sentence(pslrec: Command, tmp_path: Pa
     ):
         done = pslrec(*command)
         assert (done.code, done.err.startswith("error: ")) == (2, True)
-        assert "holds no run" in done.err
+        assert "is not a run directory" in done.err
 
 
 def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> None:
@@ -171,4 +171,4 @@ def test_train_refits_and_starts_warm(pslrec: Command, log: Path, tmp_path: Path
     assert "warm start: 60 of 60 users" in second.err
     assert "warm_start" in (tmp_path / "second" / "config.toml").read_text()
     nothing = pslrec("train", log, *SMALL, "--warm-start", tmp_path / "nothing")
-    assert (nothing.code, "is no directory of a run" in nothing.err) == (2, True)
+    assert (nothing.code, "is not a run directory" in nothing.err) == (2, True)

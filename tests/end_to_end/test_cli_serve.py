@@ -184,7 +184,7 @@ def test_serve_refuses_a_port_that_is_taken(pslrec: Command, finished_run: Path)
 
 
 def test_serve_refuses_what_is_no_run(pslrec: Command, tmp_path: Path):
-    assert_refused(pslrec("serve", tmp_path / "absent", "--port", 0), "no directory of a run")
+    assert_refused(pslrec("serve", tmp_path / "absent", "--port", 0), "is not a run directory")
 
 
 def test_serve_refuses_a_host_that_is_not_here(pslrec: Command, finished_run: Path):

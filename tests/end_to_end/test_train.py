@@ -281,7 +281,7 @@ def test_mistakes_in_evaluate_are_named(
 
 
 def test_a_directory_without_a_run_is_named(pslrec: Command, tmp_path: Path) -> None:
-    assert "holds no run" in pslrec("evaluate", tmp_path).err
+    assert "is not a run directory" in pslrec("evaluate", tmp_path).err
     outcome = pslrec("train", "--out", tmp_path / "typo", "--resume")
     assert outcome.code == 2
     assert "typo to resume; give DATA to start one" in outcome.err
@@ -296,8 +296,7 @@ def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(
     outcome = pslrec(*command)
     assert outcome.code == 2
     assert (
-        "holds a run already; go on with it with --resume, or choose another directory"
-        in outcome.err
+        "already holds a run; resume it with --resume, or choose another directory" in outcome.err
     )
     for setting, message in {
         "training.learning_rate=0.5": "`training.learning_rate` = 0.01, now it is 0.5",
@@ -327,7 +326,7 @@ def test_a_run_whose_data_changed_is_refused(pslrec: Command, log: Path, tmp_pat
     ):
         outcome = pslrec(*command)
         assert outcome.code == 2
-        assert "was begun with other training data than `data.source` gives now" in outcome.err
+        assert "was started with other training data than `data.source` gives now" in outcome.err
 
 
 def test_an_unfinished_run_is_not_evaluated(pslrec: Command, log: Path, tmp_path: Path) -> None:
@@ -335,7 +334,7 @@ def test_an_unfinished_run_is_not_evaluated(pslrec: Command, log: Path, tmp_path
     (tmp_path / "run" / "metrics.json").unlink()
     outcome = pslrec("evaluate", tmp_path / "run")
     assert outcome.code == 2
-    assert "is not finished; go on with `pslrec train --out" in outcome.err
+    assert "is not finished; resume it with `pslrec train --out" in outcome.err
 
 
 def test_settings_that_data_which_come_split_can_not_have_are_refused(
@@ -344,7 +343,7 @@ def test_settings_that_data_which_come_split_can_not_have_are_refused(
     outcome = pslrec("train", board, "--set", "data.split=popularity")
     assert outcome.code == 2
     assert re.search(
-        r"`data\.split` has no effect on .*board, which comes split; leave it out", outcome.err
+        r"`data\.split` has no effect on .*board, which is already split; leave it out", outcome.err
     )
 
 

@@ -1,26 +1,45 @@
-"""Run directories: what a run leaves behind, and how it is read again."""
+"""Run directories: the one reader and writer of everything that a run leaves behind."""
 
-from pslrec.artifacts._origins import check_parts, read_origins, write_origins
-from pslrec.artifacts._records import ArtifactError, check_format, read_log, read_metrics
-from pslrec.artifacts._run_directory import (
+from pslrec.artifacts._format import (
+    FORMAT,
+    ArtifactError,
     DirectoryInUseError,
-    RunDirectory,
-    RunStage,
-    model_tensors,
+    check_finished,
 )
+from pslrec.artifacts._log import Epoch, read_epochs
+from pslrec.artifacts._metrics import check_format, read_metrics
+from pslrec.artifacts._model import Model, trained_tables
+from pslrec.artifacts._origins import check_parts, read_origins, write_origins
+from pslrec.artifacts._reading import (
+    FinishedRun,
+    RunRecord,
+    flat_settings,
+    read_record,
+    read_run,
+)
+from pslrec.artifacts._run_directory import RunDirectory, RunStage
 from pslrec.files import read_tensors
 
 __all__ = [
+    "FORMAT",
     "ArtifactError",
     "DirectoryInUseError",
+    "Epoch",
+    "FinishedRun",
+    "Model",
     "RunDirectory",
+    "RunRecord",
     "RunStage",
+    "check_finished",
     "check_format",
     "check_parts",
-    "model_tensors",
-    "read_log",
+    "flat_settings",
+    "read_epochs",
     "read_metrics",
     "read_origins",
+    "read_record",
+    "read_run",
     "read_tensors",
+    "trained_tables",
     "write_origins",
 ]

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pslrec.artifacts._records import ArtifactError
+from pslrec.artifacts._format import ArtifactError
 from pslrec.backbones import BACKBONES
 from pslrec.errors import UnknownNameError
 from pslrec.files import read_json, write_text

@@ -1,4 +1,4 @@
-"""What a run leaves behind: one directory, every file in it whole, all of it readable without executing anything."""
+"""The directory of a run: every file in it is complete, and none is ever executed."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,17 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts._environment import describe_environment
-from pslrec.artifacts._records import FORMAT, ArtifactError, check_version, read_log
+from pslrec.artifacts._format import (
+    FORMAT,
+    ArtifactError,
+    DirectoryInUseError,
+    check_version,
+)
+from pslrec.artifacts._log import parse_epoch, read_log
+from pslrec.artifacts._metrics import METRICS_FILE
+from pslrec.artifacts._model import trained_tables
+from pslrec.artifacts._origins import Origin, write_origins
+from pslrec.artifacts._seen import SEEN_FILE, seen_tensors
 from pslrec.backbones import Backbone, check_tables
 from pslrec.data import Dataset, read_ids, write_ids
 from pslrec.files import (
@@ -21,88 +31,127 @@ from pslrec.files import (
     make_directory,
     read_json,
     read_tensors,
-    read_text,
+    read_toml,
     write_tensors,
     write_text,
 )
 from pslrec.training import Checkpoint, EpochFinished, Event, Progress, TrainingStarted
 
 
-class DirectoryInUseError(ArtifactError):
-    """Another process is working in a run directory."""
-
-
 class RunStage:
-    """What one training leaves in the directory of a run: checkpoint, log, and the best model.
+    """What one training leaves in a run directory: checkpoint, log, and the best tables.
 
     Args:
         path: the directory.
-        prefix: of the names of its checkpoint and log.
-        model: name of the file for the best model.
+        prefix: put before the names of the checkpoint and the log.
+        model: name of the file with the best tables, without its ending.
     """
 
-    def __init__(self, path: Path, *, prefix: str = "", model: str = "model") -> None:
-        self.path, self._prefix, self._model = path, prefix, model
+    def __init__(
+        self,
+        path: Path,
+        *,
+        prefix: str = "",
+        model: str = "model",
+    ) -> None:
+        self.path = path
+        self._prefix = prefix
+        self._tables_file = path / f"{model}.safetensors"
 
     def _file(self, name: str) -> Path:
         return self.path / f"{self._prefix}{name}"
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """The state of the run so far, if it was ever saved."""
+        """Read the last checkpoint; `None` if none was ever saved."""
         path = self._file("checkpoint.safetensors")
         if not path.exists():
             return None
         tensors, metadata = read_tensors(path, error=ArtifactError)
         try:
-            return Checkpoint(tensors, Progress.from_json(metadata["progress"]))
+            progress = Progress.from_json(metadata["progress"])
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(
-                f"{path} is no checkpoint of this version of pslrec: {error}"
+                f"{path} is not a checkpoint of this version of pslrec: {error}"
             ) from error
+        return Checkpoint(tensors, progress)
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Take the place of the last checkpoint."""
-        progress = {"progress": checkpoint.progress.to_json()}
-        write_tensors(
-            self._file("checkpoint.safetensors"), checkpoint.tensors, progress, error=ArtifactError
-        )
+        """Replace the last checkpoint."""
+        metadata = {"progress": checkpoint.progress.to_json()}
+        path = self._file("checkpoint.safetensors")
+        write_tensors(path, checkpoint.tensors, metadata, error=ArtifactError)
 
-    def save_best(self, backbone: Backbone, epoch: int) -> None:
-        """Write the model: representations of all users and items, and the tables behind them where these differ."""
-        self.write_model(model_tensors(backbone), epoch)
+    def save_best(
+        self,
+        backbone: Backbone,
+        epoch: int,
+    ) -> None:
+        """Write the tables of a backbone as the best ones so far."""
+        self.write_tables(trained_tables(backbone), epoch)
 
-    def write_model(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
-        """Write a model given as `model_tensors` makes it."""
-        path = self.path / f"{self._model}.safetensors"
-        write_tensors(path, tensors, {"epoch": str(epoch)}, error=ArtifactError)
+    def write_tables(
+        self,
+        tables: Mapping[str, Tensor],
+        epoch: int,
+    ) -> None:
+        """Write tables as the best ones so far.
 
-    def read_model(self) -> dict[str, Tensor]:
-        """The best model so far."""
-        path = self.path / f"{self._model}.safetensors"
-        tables, _ = read_tensors(path, error=ArtifactError)
-        check_tables(tables, path, error=ArtifactError)
+        Args:
+            tables: as `trained_tables` gives them.
+            epoch: whose tables they are.
+        """
+        metadata = {"epoch": str(epoch)}
+        write_tensors(self._tables_file, tables, metadata, error=ArtifactError)
+
+    def read_tables(self) -> dict[str, Tensor]:
+        """Read the best tables so far."""
+        tables, _ = self.read_tables_and_epoch()
         return tables
 
+    def read_tables_and_epoch(self) -> tuple[dict[str, Tensor], int]:
+        """Read the best tables so far, and the epoch that they are of; 0 if it is not known."""
+        tables, metadata = read_tensors(self._tables_file, error=ArtifactError)
+        check_tables(tables, self._tables_file, error=ArtifactError)
+        epoch = metadata.get("epoch", "")
+        # The epoch is only shown, so a damaged one is no reason to refuse the tables.
+        is_number = epoch.isascii() and epoch.isdigit() and len(epoch) < 20
+        if not is_number:
+            return tables, 0
+        return tables, int(epoch)
+
     def listen(self, event: Event) -> None:
-        """Keep `log.jsonl`: a line per epoch; a resumed run drops the lines that it is going to write again."""
+        """Write a line to `log.jsonl` after each epoch; for the trainer's listeners."""
         path = self._file("log.jsonl")
         if isinstance(event, TrainingStarted):
-            lines = read_log(path)
-            kept = [line for line in lines if _epoch_of(line) <= event.epoch]
-            write_text(path, "".join(f"{line}\n" for line in kept), error=ArtifactError)
+            # Epochs after the checkpoint are trained again, and logged again.
+            kept = []
+            for line in read_log(path):
+                epoch = parse_epoch(line)
+                if epoch is not None and epoch.number <= event.epoch:
+                    kept.append(f"{line}\n")
+            write_text(path, "".join(kept), error=ArtifactError)
         elif isinstance(event, EpochFinished):
+            # Appended, not replaced: a log of many epochs would be written over and over.
             append_line(path, json.dumps(asdict(event)), error=ArtifactError)
 
 
 class RunDirectory(RunStage):
-    """The directory of a run, locked while it is used as a context.
+    """A run directory, locked against other processes while it is used as a context.
+
+    Reading a part of a run needs no lock, as files are replaced whole:
+    `RunDirectory(path).read_tables()`.
 
     Args:
-        path: is made if it is not there.
-        resume: go on with the run that is in it; otherwise it must hold none.
+        path: is made if it does not exist.
+        resume: accept a directory that already holds a run, to resume it.
     """
 
-    def __init__(self, path: Path, *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        resume: bool = False,
+    ) -> None:
         super().__init__(path)
         self.resume = resume
         self._held = ExitStack()
@@ -110,22 +159,25 @@ class RunDirectory(RunStage):
     def __enter__(self) -> "RunDirectory":
         make_directory(self.path, error=ArtifactError)
         with ExitStack() as held:
+            # Not waiting: the other process may need hours.
             lock = exclusive(self.path / "lock", wait=False, error=ArtifactError)
-            if not held.enter_context(lock):
+            is_locked = held.enter_context(lock)
+            if not is_locked:
                 raise DirectoryInUseError(
-                    f"another run is working in {self.path}; wait for it, or choose another directory"
+                    f"another run is working in {self.path}; wait for it, "
+                    "or choose another directory"
                 )
-            self._check_unused()
-            # All is well, so the lock is kept beyond this block.
+            if self.is_started:
+                self._check_resumable()
+            # Everything is in order, so the lock outlives this block until `__exit__`.
             self._held = held.pop_all()
         return self
 
-    def _check_unused(self) -> None:
-        if not self.is_started:
-            return
+    def _check_resumable(self) -> None:
         if not self.resume:
             raise ArtifactError(
-                f"{self.path} holds a run already; go on with it with --resume, or choose another directory"
+                f"{self.path} already holds a run; resume it with --resume, "
+                "or choose another directory"
             )
         check_version(self.path)
 
@@ -139,92 +191,97 @@ class RunDirectory(RunStage):
 
     @property
     def is_started(self) -> bool:
-        """Whether a run was begun here."""
+        """Whether the directory holds a run, finished or not."""
         return (self.path / "format").exists()
 
     def stages(self) -> tuple[RunStage, RunStage]:
-        """The two trainings of a run that is trained again once its epoch is chosen; the second makes the model of the run."""
-        return RunStage(self.path, model="selected"), RunStage(self.path, prefix="refit-")
+        """The two trainings of a run with `training.refit`; the second gives the run's model."""
+        # Readers look for `model.safetensors`, so only the second stage may write it.
+        selection = RunStage(self.path, model="selected")
+        refit = RunStage(self.path, prefix="refit-")
+        return selection, refit
 
-    def read_config(self) -> str:
-        """The configuration of the run, as TOML."""
-        return read_text(self.path / "config.toml", error=ArtifactError)
+    def begin(
+        self,
+        config_toml: str,
+        dataset: Dataset,
+        similarity: str,
+        *,
+        origins: Mapping[str, Origin] | None = None,
+    ) -> None:
+        """Write what is known before training.
 
-    def begin(self, config_toml: str, dataset: Dataset, similarity: str) -> None:
-        """Write what is known before training: configuration, environment, ids, and what every user has seen."""
-        environment = json.dumps(describe_environment(), indent=2)
+        Args:
+            config_toml: the complete configuration.
+            dataset: its ids, and what each user has in the training and validation parts.
+            similarity: of the loss.
+            origins: where parts came from that are not pslrec's own, see `write_origins`.
+        """
         write_text(self.path / "config.toml", config_toml, error=ArtifactError)
+        environment = json.dumps(describe_environment(), indent=2)
         write_text(self.path / "environment.json", f"{environment}\n", error=ArtifactError)
-        for vocabulary in (dataset.user_vocabulary, dataset.item_vocabulary):
-            write_ids(vocabulary, self.path, error=ArtifactError)
-        seen = self.path / "seen.safetensors"
-        write_tensors(seen, _seen(dataset), {"similarity": similarity}, error=ArtifactError)
-        # Last, so that a directory without it is one in which nothing was begun.
+        write_origins(self.path, origins or {})
+        write_ids(dataset.user_vocabulary, self.path, error=ArtifactError)
+        write_ids(dataset.item_vocabulary, self.path, error=ArtifactError)
+        write_tensors(
+            self.path / SEEN_FILE,
+            seen_tensors(dataset),
+            {"similarity": similarity},
+            error=ArtifactError,
+        )
+        # Last: a directory without this file is one in which no run was started, so a crash
+        # before this line leaves nothing that has to be cleaned up.
         write_text(self.path / "format", f"{FORMAT}\n", error=ArtifactError)
 
+    def read_config(self) -> dict[str, Any]:
+        """Read the configuration, section by section."""
+        return read_toml(self.path / "config.toml", error=ArtifactError)
+
     def read_environment(self) -> dict[str, Any]:
-        """What the run was begun with, see `describe_environment`."""
+        """Read what the run was started with, see `describe_environment`."""
         return read_json(self.path / "environment.json", error=ArtifactError)
 
     def check_data(self, dataset: Dataset) -> None:
-        """Raise unless these are the data that the run was begun with: row numbers mean nothing beside others."""
-        vocabularies = (dataset.user_vocabulary, dataset.item_vocabulary)
-        ids = [
-            read_ids(self.path, vocabulary.kind, error=ArtifactError) for vocabulary in vocabularies
-        ]
-        is_same = all(
-            own.series.equals(given.series) for own, given in zip(ids, vocabularies, strict=True)
-        )
-        # Runs from before validation pairs were kept have none.
-        found = _seen(replace(dataset, validation=None))
-        seen, _ = read_tensors(self.path / "seen.safetensors", error=ArtifactError)
-        for name, rows in found.items():
-            is_same = is_same and name in seen and _are_equal(seen[name], rows)
-        if not is_same:
+        """Raise unless the run was started with these data: its row numbers fit no others.
+
+        Args:
+            dataset: as it was loaded now.
+        """
+        # The sources behind a run are not kept, so what was derived from them is compared.
+        if not (self._has_same_ids(dataset) and self._has_same_pairs(dataset)):
             raise ArtifactError(
-                f"the run in {self.path} was begun with other training data than `data.source` gives now; put the data back, "
-                "or start a new run in another directory"
+                f"the run in {self.path} was started with other training data than `data.source` "
+                "gives now; restore the data, or start a new run in another directory"
             )
 
-    def write_metrics(self, metrics: Mapping[str, Any], name: str = "metrics.json") -> None:
-        """Write `metrics.json`, the end of a run, or what is known before that under another name."""
-        write_text(self.path / name, json.dumps(metrics, indent=2) + "\n", error=ArtifactError)
+    def _has_same_ids(self, dataset: Dataset) -> bool:
+        for given in (dataset.user_vocabulary, dataset.item_vocabulary):
+            own = read_ids(self.path, given.kind, error=ArtifactError)
+            if not own.series.equals(given.series):
+                return False
+        return True
 
+    def _has_same_pairs(self, dataset: Dataset) -> bool:
+        own, _ = read_tensors(self.path / SEEN_FILE, error=ArtifactError)
+        # Early runs did not keep their validation pairs, so only training pairs are compared.
+        given = seen_tensors(replace(dataset, validation=None))
+        for name, rows in given.items():
+            if name not in own or own[name].dtype != rows.dtype:
+                return False
+            if not torch.equal(own[name], rows):
+                return False
+        return True
 
-def _seen(dataset: Dataset) -> dict[str, Tensor]:
-    parts = {"": dataset.train} | (
-        {} if dataset.validation is None else {"validation_": dataset.validation}
-    )
-    return {
-        f"{prefix}{name}": torch.from_numpy(getattr(part, name).copy())
-        for prefix, part in parts.items()
-        for name in ("users", "items")
-    }
+    def write_metrics(
+        self,
+        metrics: Mapping[str, Any],
+        name: str = METRICS_FILE,
+    ) -> None:
+        """Write how the run was evaluated; `metrics.json` marks the run as finished.
 
-
-def model_tensors(backbone: Backbone) -> dict[str, Tensor]:
-    """What is worth keeping of a trained backbone."""
-    was_training = backbone.training
-    backbone.eval()
-    with torch.no_grad():
-        representations = backbone()
-        tensors = {"users": representations.users.detach(), "items": representations.items.detach()}
-        if not backbone.is_lookup:
-            tensors |= {
-                "user_table": backbone.user_table.detach(),
-                "item_table": backbone.item_table.detach(),
-            }
-    backbone.train(was_training)
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
-
-
-def _are_equal(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other)
-
-
-def _epoch_of(line: str) -> int:
-    try:
-        return int(json.loads(line)["epoch"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        # A line cut short by a sudden end; its epoch is trained again.
-        return 2**62
+        Args:
+            metrics: as `read_metrics` gives them again.
+            name: another file, for what is known of a run that is not finished.
+        """
+        text = json.dumps(metrics, indent=2)
+        write_text(self.path / name, f"{text}\n", error=ArtifactError)

@@ -1,16 +1,16 @@
-"""The one place where a run is put together: configuration in, trained and judged model out."""
+"""The one place where a run is put together: configuration in, trained and evaluated model out."""
 
-from pslrec.experiment._assembly import build_batches, build_model, scored_vectors
+from pslrec.experiment._assembly import build_batches, build_model
+from pslrec.experiment._evaluating import evaluate_run, is_selected_on_test
 from pslrec.experiment._inputs import (
     TrainingData,
     load_dataset,
     load_training_data,
     with_validation,
 )
-from pslrec.experiment._judging import evaluate_run, is_selected_on_test
 from pslrec.experiment._running import MemoryStore, RunResult, run
-from pslrec.experiment._saving import copy_run, files_of, save_run
-from pslrec.experiment._searching import VALIDATION_FILE, judge_chosen, train_on_validation
+from pslrec.experiment._saving import copy_run, finished_run, save_run
+from pslrec.experiment._searching import VALIDATION_FILE, evaluate_chosen, train_on_validation
 
 __all__ = [
     "VALIDATION_FILE",
@@ -20,15 +20,14 @@ __all__ = [
     "build_batches",
     "build_model",
     "copy_run",
+    "evaluate_chosen",
     "evaluate_run",
-    "files_of",
+    "finished_run",
     "is_selected_on_test",
-    "judge_chosen",
     "load_dataset",
     "load_training_data",
     "run",
     "save_run",
-    "scored_vectors",
     "train_on_validation",
     "with_validation",
 ]

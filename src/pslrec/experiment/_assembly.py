@@ -1,10 +1,10 @@
-"""The parts of a run, made from its configuration: backbone, loss, batches, and the vectors that score."""
+"""The parts of a run, built from its configuration: backbone, loss and batches."""
 
 from pathlib import Path
 
 import torch
 
-from pslrec.backbones import BACKBONES, Backbone, Representations
+from pslrec.backbones import BACKBONES, Backbone
 from pslrec.config import RunConfig, component_options
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
@@ -14,18 +14,33 @@ from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
 from pslrec.sampling import PairBatches, UserBlocks, item_rows
 from pslrec.seeding import derive_seed
-from pslrec.training import scored_tables
 
 
 def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]:
-    """Backbone and loss of a run, as they are before the first step."""
-    config = config.resolved()
+    """Build the backbone and the loss of a run, as they are before the first step.
+
+    Args:
+        config: need not be complete.
+        train: the training pairs.
+    """
+    return build_resolved_model(config.resolved(), train)
+
+
+def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]:
+    """Build the backbone and the loss of a complete configuration, which is not checked again.
+
+    Args:
+        config: as `RunConfig.resolved` gives it. The initialisation of the backbone depends on the
+            loss, so an incomplete one would silently start from other values.
+        train: the training pairs.
+    """
     seed = config.training.seed
     loss = LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
-    options = component_options(
+    backbone_options = component_options(
         BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed")
     )
-    backbone = BACKBONES[config.backbone.name](train, seed=seed, **options)
+    backbone = BACKBONES[config.backbone.name](train, seed=seed, **backbone_options)
+    # Over the initial values, which stay for rows that the earlier run says nothing about.
     if config.training.warm_start is not None:
         start_warm(backbone, train, Path(config.training.warm_start))
     history = item_rows(train)
@@ -42,12 +57,23 @@ def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]
     return backbone, loss
 
 
-def _products(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+def _products(
+    users: torch.Tensor,
+    items: torch.Tensor,
+    candidates: torch.Tensor,
+) -> torch.Tensor:
+    # A loss imports torch alone, so it is handed the kernel that computes its products.
     return sampled_scores(users, items, candidates.int().contiguous())
 
 
 def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBlocks:
-    """The batches of a run: pairs with sampled negatives, or blocks of users with the catalogue or a part of it."""
+    """Build the batches of a run.
+
+    Args:
+        config: `sampling.negatives` decides between pairs with sampled negatives, for a number,
+            and blocks of users with the whole catalogue or a shared part of it, for a name.
+        data: the training pairs, and false negatives for the noise setting.
+    """
     sampling = config.sampling
     if isinstance(sampling.negatives, str):
         return UserBlocks(
@@ -63,6 +89,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         raise ConfigError(
             '`sampling.include_positives` needs `sampling.negatives` = "catalog" or "shared:N"'
         )
+    # Complete configurations have a number here; others take the one of the loss.
     return PairBatches(
         data.train,
         n_negatives=sampling.negatives or LOSSES[config.loss.name].default_negatives,
@@ -72,13 +99,3 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         replacement=sampling.replacement,
         seed=config.training.seed,
     )
-
-
-def scored_vectors(
-    tensors: dict[str, torch.Tensor], similarity: str
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """User and item vectors of a model whose inner products are its scores."""
-    users, items, scale = scored_tables(
-        Representations(tensors["users"], tensors["items"]), similarity
-    )
-    return users * scale, items

@@ -1,4 +1,4 @@
-"""The data of a run: loaded, split, its test part sealed, false negatives declared."""
+"""The data of a run: loaded, split, the test part sealed, false negatives planted."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +23,12 @@ from pslrec.sampling import FalseNegatives, plant_false_negatives
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a run trains on and is judged by.
+    """What a run trains on and is evaluated by.
 
     Args:
-        dataset: its training part is what ranked lists hide; its test part is sealed.
-        train: the positives, without false negatives that were taken out.
-        false_negatives: for the noise setting.
+        dataset: ranked lists hide its training part; its test part is sealed.
+        train: the positives, without planted false negatives that were removed from them.
+        false_negatives: the planted ones, for the noise setting.
     """
 
     dataset: Dataset
@@ -37,89 +37,103 @@ class TrainingData:
 
 
 def load_dataset(config: RunConfig, given: Interactions | Dataset | None = None) -> Dataset:
-    """The data of a run, with its validation part.
+    """Load the data of a run and carve out its validation part.
 
     Args:
-        config: says where they are, and how they are divided.
-        given: taken instead, where they are in memory already; of interactions nothing is kept back for a test part.
+        config: says where the data are and how they are divided.
+        given: data that are in memory already, used instead of `data.source`; interactions are
+            used for training as a whole, without a test part.
     """
+    return _carved(_load_without_validation(config, given), config)
+
+
+def _load_without_validation(config: RunConfig, given: Interactions | Dataset | None) -> Dataset:
     section = config.data
-    loaded = load(section.source, repair=section.repair) if given is None else given
-    if isinstance(loaded, Interactions):
-        if section.minimum_rating is not None or section.k_core:
-            loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
-        loaded = _untested(loaded) if given is not None else _split(loaded, section)
-    else:
+    loaded = given
+    if loaded is None:
+        loaded = load(section.source, repair=section.repair)
+    if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
-    return _carved(merge_repetitions(loaded), config)
+        return merge_repetitions(loaded)
+    if section.minimum_rating is not None or section.k_core:
+        loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
+    if given is not None:
+        # A caller who wants a test part splits the data and gives a `Dataset`.
+        nothing = loaded.select(np.zeros(0, dtype=np.int64))
+        return merge_repetitions(Dataset(loaded, nothing, name="memory"))
+    dataset = split_by_name(
+        loaded, section.split, train_fraction=section.train_fraction, seed=section.split_seed
+    )
+    return merge_repetitions(replace(dataset, name=Path(section.source).stem))
 
 
 def _carved(dataset: Dataset, config: RunConfig) -> Dataset:
     section = config.data
-    rule = config.resolved().data.validation or "none"
+    rule = section.validation
+    if rule is None:
+        # Only a configuration that was never resolved has no rule.
+        rule = config.resolved().data.validation or "none"
     return carve_validation(dataset, rule, split=section.split, seed=section.validation_seed)
 
 
-def _split(interactions: Interactions, section: DataSection) -> Dataset:
-    dataset = split_by_name(
-        interactions, section.split, train_fraction=section.train_fraction, seed=section.split_seed
-    )
-    return replace(dataset, name=Path(section.source).stem)
-
-
-def _untested(interactions: Interactions) -> Dataset:
-    return Dataset(interactions, interactions.select(np.zeros(0, dtype=np.int64)), name="memory")
-
-
 def _check_nothing_to_split(section: DataSection) -> None:
+    # Ignoring such a setting would look as if it had worked.
     defaults = DataSection()
     for name in ("split", "train_fraction", "split_seed", "minimum_rating", "k_core"):
         if getattr(section, name) != getattr(defaults, name):
             raise ConfigError(
-                f"`data.{name}` has no effect on {section.source}, which comes split; leave it out"
+                f"`data.{name}` has no effect on {section.source}, which is already split; "
+                "leave it out"
             )
 
 
 def load_training_data(
     config: RunConfig, given: Interactions | Dataset | None = None
 ) -> TrainingData:
-    """The data of a run, its test part sealed, false negatives declared where the noise setting asks for them.
+    """Load the data of a run, seal the test part, and plant false negatives if there is noise.
 
     Args:
-        config: of the run.
-        given: as in `load_dataset`.
+        config: says where the data are, how they are divided, and how much noise there is.
+        given: data that are in memory already, as in `load_dataset`.
     """
     noise = config.sampling.noise
     if noise.probability == 0:
         dataset = _sealed(load_dataset(config, given))
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
-        whole = load_dataset(
-            RunConfig.from_settings({"data.validation": "none"}, base=config), given
-        )
+        # Validation pairs are then drawn from what planting left.
+        whole = _load_without_validation(config, given)
         planted = _planted(whole.train, noise)
         dataset = _carved(replace(whole, train=planted.train), config)
     else:
         dataset = load_dataset(config, given)
         planted = _planted(dataset.train, noise)
         dataset = replace(dataset, train=planted.train)
-    train, false_negatives = dataset.train, planted.false_negatives
+    train = dataset.train
+    false_negatives = planted.false_negatives
     if noise.hide_at_test and not noise.keep_positives:
+        # Lists hide the training part of the data set, which is more than what is trained on.
         dataset = replace(dataset, train=concatenate([train, false_negatives]))
     return TrainingData(_sealed(dataset), train, false_negatives)
 
 
 def with_validation(data: TrainingData) -> TrainingData:
-    """The same with the validation part trained on as well."""
+    """The same data with the validation part moved into the training part.
+
+    Args:
+        data: must have a validation part.
+    """
     dataset = data.dataset
     if dataset.validation is None:
         raise ConfigError(
-            "`training.refit` trains on the validation part as well, and there is none; set `data.validation` to fraction"
+            "`training.refit` trains on the validation part as well, and there is none; "
+            "set `data.validation` to fraction"
         )
+    hidden = concatenate([dataset.train, dataset.validation])
     return TrainingData(
-        replace(dataset, train=concatenate([dataset.train, dataset.validation]), validation=None),
-        concatenate([data.train, dataset.validation]),
-        data.false_negatives,
+        dataset=replace(dataset, train=hidden, validation=None),
+        train=concatenate([data.train, dataset.validation]),
+        false_negatives=data.false_negatives,
     )
 
 
@@ -134,4 +148,5 @@ def _planted(train: Interactions, noise: NoiseSection) -> FalseNegatives:
 
 
 def _sealed(dataset: Dataset) -> Dataset:
+    # A choice made on the test part raises, even by mistake.
     return replace(dataset, test=SealedInteractions.of(dataset.test))

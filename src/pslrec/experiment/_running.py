@@ -1,24 +1,32 @@
-"""A run from its beginning to its end."""
+"""One run from start to finish."""
 
 import logging
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pslrec.artifacts import RunDirectory, RunStage, model_tensors, write_origins
+from pslrec.artifacts import (
+    Model,
+    RunDirectory,
+    RunStage,
+    flat_settings,
+    trained_tables,
+    write_origins,
+)
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
-from pslrec.experiment._assembly import build_batches, build_model, scored_vectors
+from pslrec.experiment._assembly import build_batches, build_resolved_model
+from pslrec.experiment._evaluating import evaluate_model, evaluate_refit, selection_metric
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
-from pslrec.experiment._judging import judge, judge_refit, validation_of
 from pslrec.experiment._memory import enough_memory
 from pslrec.training import Checkpoint, Listener, Progress, Trainer
 
@@ -31,19 +39,22 @@ class RunResult:
 
     Args:
         config: complete, every default written out.
-        metrics: what `metrics.json` holds.
-        scorer: scores items by the chosen epoch's model.
-        dataset: what it was trained and judged on.
-        test: the judgement, with the values of single users.
-        model: representations and tables, as in the run directory.
+        metrics: the content of `metrics.json`.
+        dataset: what it was trained and evaluated on.
+        test: the evaluation on the test part, with the values of single users.
+        model: of the chosen epoch, or refitted.
     """
 
     config: RunConfig
     metrics: dict[str, Any]
-    scorer: EmbeddingScorer
     dataset: Dataset
     test: EvaluationResult
-    model: dict[str, torch.Tensor]
+    model: Model
+
+    @cached_property
+    def scorer(self) -> EmbeddingScorer:
+        """Scores items with the model."""
+        return self.model.scorer()
 
 
 def run(
@@ -54,15 +65,18 @@ def run(
     resume: bool = False,
     listeners: Sequence[Listener] = (),
 ) -> RunResult:
-    """Train, choose the epoch, judge on the test part; with `training.refit`, train on validation data too before judging.
+    """Train, choose the epoch on validation data, and evaluate on the test part.
+
+    With `training.refit`, the model is trained again on training and validation data for the chosen
+    number of epochs, and then evaluated.
 
     Args:
-        config: what to run.
-        data: taken instead of what `data.source` names; a validation part is carved out if there is none, and of interactions
-            nothing is kept back for a test part.
-        out: directory for everything the run leaves behind; without it nothing is written.
-        resume: go on with the run in `out`, or begin it if there is none; its configuration must be the same.
-        listeners: are told what happens.
+        config: what to run; it is completed and checked once, here.
+        data: used instead of `data.source`; a validation part is carved out if there is none, and
+            interactions are used for training as a whole, without a test part.
+        out: run directory to write; without it nothing is written.
+        resume: resume the run in `out` with the same configuration, or start it if there is none.
+        listeners: are called with every event of training.
 
     >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 10}
     >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
@@ -70,27 +84,48 @@ def run(
     """
     config = config.resolved()
     with enough_memory(), ExitStack() as stack:
-        directory = None if out is None else stack.enter_context(RunDirectory(out, resume=resume))
-        found = begun_data(config, directory, data)
+        directory = None
+        if out is not None:
+            # Locked until the metrics are written, against a second process that resumes.
+            directory = stack.enter_context(RunDirectory(out, resume=resume))
+        training_data = load_run_data(config, directory, data)
         if config.training.refit:
-            whole = with_validation(found)
-        first, second = (MemoryStore(), MemoryStore()) if directory is None else directory.stages()
-        store = first if config.training.refit else directory or first
-        trainer = build_trainer(config, found, store, listeners, directory=directory)
+            return _run_with_refit(config, training_data, directory, listeners)
+        store: AnyStore = directory or MemoryStore()
+        trainer = build_trainer(config, training_data, store, listeners, directory=directory)
         progress = trainer.fit()
-        scorer = EmbeddingScorer(*scored_vectors(store.read_model(), trainer.loss.similarity))
-        metrics, test = judge(config, found.dataset, scorer, progress)
-        if config.training.refit:
-            store = second
-            # Of the first training as it was asked for: patience may have ended it earlier, and
-            # `auto` would count more steps now that there are more pairs.
-            horizon = trainer.options.epochs
-            scorer = refit(config, whole, store, progress, listeners, horizon=horizon)
-            metrics, test = judge_refit(config, whole.dataset, scorer, metrics)
-            metrics["refit"]["horizon"] = horizon
+        model = Model(store.read_tables(), trainer.loss.similarity)
+        metrics, test = evaluate_model(config, training_data.dataset, model.scorer(), progress)
         if directory is not None:
             directory.write_metrics(metrics)
-        return RunResult(config, metrics, scorer, found.dataset, test, store.read_model())
+        return RunResult(config, metrics, training_data.dataset, test, model)
+
+
+def _run_with_refit(
+    config: RunConfig,
+    data: TrainingData,
+    directory: RunDirectory | None,
+    listeners: Sequence[Listener],
+) -> RunResult:
+    # Before the first training, which would be wasted if there is no validation part.
+    whole = with_validation(data)
+    selection_store: AnyStore = MemoryStore()
+    refit_store: AnyStore = MemoryStore()
+    if directory is not None:
+        selection_store, refit_store = directory.stages()
+    trainer = build_trainer(config, data, selection_store, listeners, directory=directory)
+    progress = trainer.fit()
+    selected = Model(selection_store.read_tables(), trainer.loss.similarity)
+    chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress)
+    # The length that was asked for: early stopping may have ended the first training before it,
+    # and `auto` would count more steps now that there are more pairs.
+    horizon = trainer.options.epochs
+    model = refit(config, whole, refit_store, progress, listeners, horizon=horizon)
+    metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen)
+    metrics["refit"]["horizon"] = horizon
+    if directory is not None:
+        directory.write_metrics(metrics)
+    return RunResult(config, metrics, data.dataset, test, model)
 
 
 def refit(
@@ -101,58 +136,66 @@ def refit(
     listeners: Sequence[Listener] = (),
     *,
     horizon: int,
-) -> EmbeddingScorer:
-    """Train anew on training and validation data, for as many epochs as were chosen; gives the scorer of the last one.
+) -> Model:
+    """Train from the beginning on training and validation data, for the chosen number of epochs.
 
     Validation chose an epoch together with the learning rates that led to it, so these stay as
     they were.
 
     Args:
-        config: of the run.
-        whole: both parts as one.
-        store: keeps checkpoints and the model.
+        config: complete, as `RunConfig.resolved` gives it.
+        whole: training and validation data as one part.
+        store: keeps checkpoints and the tables.
         chosen: how the first training ended.
-        listeners: are told what happens.
-        horizon: epochs over which the schedule of the first training fell.
+        listeners: are called with every event of training.
+        horizon: number of epochs over which the schedule of the first training falls.
     """
     logger.info(
         "training again on training and validation data, the first %d of %d epochs",
         chosen.best_epoch,
         horizon,
     )
-    config = RunConfig.from_settings(
-        {"training.epochs": chosen.best_epoch, "training.patience": 0}, base=config
-    )
-    backbone, loss = build_model(config, whole.train)
+    # Not the loss of the first training, which has learnt from that one.
+    backbone, loss = build_resolved_model(config, whole.train)
     batches = build_batches(config, whole)
-    options = config.training.trainer_options(len(batches))
-    Trainer(
+    options = replace(
+        config.training.trainer_options(len(batches)),
+        epochs=chosen.best_epoch,
+        horizon=horizon,
+        # Nothing is validated here, and the length is fixed.
+        patience=0,
+    )
+    trainer = Trainer(
         backbone,
         loss,
         batches,
-        options=replace(options, horizon=horizon),
+        options=options,
         store=store,
-        listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
-    ).fit()
-    return EmbeddingScorer(*scored_vectors(store.read_model(), loss.similarity))
+        listeners=_with_log(store, listeners),
+    )
+    trainer.fit()
+    return Model(store.read_tables(), loss.similarity)
 
 
-def begun_data(
-    config: RunConfig, directory: RunDirectory | None, given: Interactions | Dataset | None = None
+def load_run_data(
+    config: RunConfig,
+    directory: RunDirectory | None,
+    given: Interactions | Dataset | None = None,
 ) -> TrainingData:
-    """The data of a run, after checking that a run begun in the directory before is the same one on the same data.
+    """Load the data of a run; a run to be resumed must have had the same settings and data.
 
     Args:
-        config: of the run.
+        config: complete, as `RunConfig.resolved` gives it.
         directory: of the run, if it has one.
-        given: as in `run`.
+        given: data that are in memory already, as in `run`.
     """
-    is_begun = directory is not None and directory.is_started
-    if directory is not None and is_begun:
-        _check_same(directory, config)
+    if directory is None or not directory.is_started:
+        return load_training_data(config, given)
+    # Settings first, as other settings may load other data.
+    _check_same_settings(directory, config)
+    _warn_of_other_threads(directory)
     data = load_training_data(config, given)
-    if directory is not None and is_begun:
-        directory.check_data(data.dataset)
+    directory.check_data(data.dataset)
     return data
 
 
@@ -164,19 +207,21 @@ def build_trainer(
     *,
     directory: RunDirectory | None = None,
 ) -> Trainer:
-    """The trainer of a run; begins the run in the directory, if it is given one in which nothing was begun.
+    """Build the trainer of a run, and start the run in its directory if that was not done before.
 
     Args:
-        config: of the run.
+        config: complete, as `RunConfig.resolved` gives it.
         data: to train on.
-        store: keeps checkpoints and the best model.
-        listeners: are told what happens.
-        directory: of the run, where `store` is not that.
+        store: keeps checkpoints and the best tables.
+        listeners: are called with every event of training.
+        directory: of the run, where `store` is only a part of it.
     """
-    backbone, loss = build_model(config, data.train)
+    backbone, loss = build_resolved_model(config, data.train)
     batches = build_batches(config, data)
-    directory = store if isinstance(store, RunDirectory) else directory
+    if isinstance(store, RunDirectory):
+        directory = store
     if directory is not None and not directory.is_started:
+        # After building, which may refuse the settings: then there is no run to resume.
         write_origins(directory.path, config.part_names())
         directory.begin(config.to_toml(), data.dataset, loss.similarity)
     return Trainer(
@@ -185,63 +230,78 @@ def build_trainer(
         batches,
         options=config.training.trainer_options(len(batches)),
         store=store,
-        validate=validation_of(config, data.dataset, backbone, loss),
-        listeners=(*([store.listen] if isinstance(store, RunStage) else []), *listeners),
+        validate=selection_metric(config, data.dataset, backbone, loss),
+        listeners=_with_log(store, listeners),
     )
 
 
+def _with_log(store: "AnyStore", listeners: Sequence[Listener]) -> tuple[Listener, ...]:
+    if isinstance(store, RunStage):
+        # First, so that an epoch is logged even if another listener stops the run.
+        return (store.listen, *listeners)
+    return tuple(listeners)
+
+
 class MemoryStore:
-    """Keeps the best model of a run that leaves nothing behind."""
+    """Keeps the best tables of a run that writes nothing, and no checkpoints."""
 
     def __init__(self) -> None:
-        self._model: dict[str, torch.Tensor] = {}
+        self._tables: dict[str, torch.Tensor] = {}
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """Nothing to go on from."""
+        """Always `None`: there is nothing to resume."""
         return None
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Nothing to keep."""
+        """Does nothing."""
 
-    def save_best(self, backbone: Backbone, epoch: int) -> None:  # noqa: ARG002
-        """Copy the model."""
-        self._model = {name: tensor.clone() for name, tensor in model_tensors(backbone).items()}
+    def save_best(
+        self,
+        backbone: Backbone,
+        epoch: int,  # noqa: ARG002
+    ) -> None:
+        """Copy the tables, as training goes on to change them."""
+        tables = trained_tables(backbone)
+        self._tables = {name: table.clone() for name, table in tables.items()}
 
-    def read_model(self) -> dict[str, torch.Tensor]:
-        """The best one so far."""
-        return self._model
+    def read_tables(self) -> dict[str, torch.Tensor]:
+        """The best tables so far."""
+        return self._tables
 
 
 AnyStore = RunStage | MemoryStore
 
 
-def _check_same(directory: RunDirectory, config: RunConfig) -> None:
-    # Settings that the version which began the run did not have count with their defaults.
-    begun = RunConfig.from_toml(directory.path / "config.toml").resolved()
-    before, now = (_flat(tomllib.loads(each.to_toml())) for each in (begun, config))
-    # Names first: another loss has other options, but that is not the point.
-    for name in sorted({**before, **now}, key=lambda name: (not name.endswith(".name"), name)):
+def _check_same_settings(directory: RunDirectory, config: RunConfig) -> None:
+    stored = directory.read_config()
+    given = tomllib.loads(config.to_toml())
+    if stored == given:
+        # The usual case, in which nothing has to be completed and checked again.
+        return
+    # The version that started the run may not have had all settings; those count with their
+    # defaults.
+    completed = RunConfig.checked(stored).resolved()
+    before = flat_settings(tomllib.loads(completed.to_toml()))
+    now = flat_settings(given)
+    # Names of parts first: another loss has other options, but those are not the difference.
+    names = sorted({**before, **now}, key=lambda name: (not name.endswith(".name"), name))
+    for name in names:
         if before.get(name) != now.get(name):
             raise ConfigError(
-                f"the run in {directory.path} has `{name}` = {before.get(name)!r}, now it is {now.get(name)!r}; "
-                "resume with the same settings, or start a new run in another directory"
+                f"the run in {directory.path} has `{name}` = {before.get(name)!r}, now it is "
+                f"{now.get(name)!r}; resume with the same settings, or start a new run in "
+                "another directory"
             )
-    environment = directory.read_environment()
-    if environment.get("threads") != torch.get_num_threads():
+
+
+def _warn_of_other_threads(directory: RunDirectory) -> None:
+    before = directory.read_environment().get("threads")
+    now = torch.get_num_threads()
+    # Another number of threads adds up sums in another order.
+    if before != now:
         logger.warning(
-            "the run was begun with %s threads and goes on with %d; its last digits may differ from those of a run "
-            "that was never stopped",
-            environment.get("threads"),
-            torch.get_num_threads(),
+            "the run was started with %s threads and is resumed with %d; its last digits may "
+            "differ from those of a run that was never stopped",
+            before,
+            now,
         )
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        flat |= (
-            _flat(value, f"{prefix}{name}.")
-            if isinstance(value, Mapping)
-            else {prefix + name: value}
-        )
-    return flat

@@ -1,4 +1,4 @@
-"""A run that was kept in memory becomes a run directory."""
+"""A run that was kept in memory becomes a run directory, and a run directory is copied."""
 
 import shutil
 import tomllib
@@ -6,36 +6,34 @@ from pathlib import Path
 
 import torch
 
-from pslrec.artifacts import ArtifactError, RunDirectory, write_origins
+from pslrec.artifacts import ArtifactError, FinishedRun, RunDirectory, write_origins
+from pslrec.data import Interactions
 from pslrec.experiment._running import RunResult
 from pslrec.files import explained, is_temporary, whole_directory, whole_file
-from pslrec.inference import RunFiles
-from pslrec.losses import LOSSES
 
 
 def save_run(result: RunResult, path: Path) -> None:
-    """Write a finished run as `run(..., out=path)` would have, without its log and checkpoint.
+    """Write a finished run as `run(..., out=path)` does, without its log and checkpoint.
 
     Args:
         result: what `run` returned.
         path: directory to make; must not hold a run.
     """
     if (path / "format").exists():
-        raise ArtifactError(f"{path} holds a run already; choose another directory")
+        raise ArtifactError(f"{path} already holds a run; choose another directory")
+    # It appears under its name when it is complete, as if it had always been a directory.
     with whole_directory(path, error=ArtifactError) as place, RunDirectory(place) as directory:
         write_origins(place, result.config.part_names())
-        directory.begin(
-            result.config.to_toml(), result.dataset, LOSSES[result.config.loss.name].similarity
-        )
-        directory.write_model(result.model, result.metrics["best_epoch"])
+        directory.begin(result.config.to_toml(), result.dataset, result.model.similarity)
+        directory.write_tables(result.model.tables, result.metrics["best_epoch"])
         directory.write_metrics(result.metrics)
 
 
 def copy_run(origin: Path, path: Path) -> None:
-    """Copy the directory of a finished run, without what only its training needs.
+    """Copy a finished run, without the files that only training needs.
 
     Args:
-        origin: the directory to copy.
+        origin: the run directory to copy.
         path: the directory to make.
     """
     with (
@@ -43,32 +41,40 @@ def copy_run(origin: Path, path: Path) -> None:
         explained(origin, "read", error=ArtifactError),
     ):
         for file in sorted(origin.iterdir()):
-            is_needed = file.is_file() and file.name != "lock" and "checkpoint" not in file.name
-            if is_needed and not is_temporary(file.name):
-                with (
-                    file.open("rb") as source,
-                    whole_file(place / file.name, error=ArtifactError) as target,
-                ):
-                    shutil.copyfileobj(source, target)
+            # Checkpoints are most of a run's size, and a finished run has no use for them.
+            is_for_training = file.name == "lock" or "checkpoint" in file.name
+            if not file.is_file() or is_for_training or is_temporary(file.name):
+                continue
+            with (
+                file.open("rb") as source,
+                whole_file(place / file.name, error=ArtifactError) as target,
+            ):
+                shutil.copyfileobj(source, target)
 
 
-def files_of(result: RunResult) -> RunFiles:
-    """What the directory of the run would hold."""
+def finished_run(result: RunResult) -> FinishedRun:
+    """A run in memory as reading its directory would give it.
+
+    Args:
+        result: what `run` returned.
+    """
     dataset = result.dataset
-    empty = torch.empty(0, dtype=torch.int32)
-    train, validation = (
-        (empty, empty)
-        if part is None
-        else (torch.from_numpy(part.users.copy()), torch.from_numpy(part.items.copy()))
-        for part in (dataset.train, dataset.validation)
-    )
-    return RunFiles(
+    return FinishedRun(
+        # The same types as TOML has, whatever the settings were given as.
         config=tomllib.loads(result.config.to_toml()),
         metrics=result.metrics,
         users=dataset.user_vocabulary,
         items=dataset.item_vocabulary,
-        tables=result.model,
-        train=train,
-        validation=validation,
+        tables=result.model.tables,
+        train=_pairs(dataset.train),
+        validation=_pairs(dataset.validation),
         epoch=result.metrics["best_epoch"],
     )
+
+
+def _pairs(part: Interactions | None) -> tuple[torch.Tensor, torch.Tensor]:
+    if part is None:
+        nothing = torch.empty(0, dtype=torch.int32)
+        return nothing, nothing
+    # Copied, as the columns of interactions are read-only and tensors cannot be.
+    return torch.from_numpy(part.users.copy()), torch.from_numpy(part.items.copy())

@@ -1,143 +1,191 @@
-"""Starting from the model of an earlier run: who was there goes on from its row, who is new starts where its neighbours say."""
+"""Warm start: a run starts from the rows that an earlier run has learnt.
+
+Known users and items keep their rows; new rows are initialised from their neighbours.
+"""
 
 import logging
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pslrec.artifacts import FinishedRun, read_run
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
 from pslrec.evaluation import RowLists
-from pslrec.inference import RunFiles, StartingRows, read_run
+from pslrec.inference import StartingRows
 
 logger = logging.getLogger(__name__)
 
 
-@torch.no_grad()
-def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
-    """Give the tables of a backbone the rows that its users and items had at the end of an earlier run.
-
-    Users and items are known again by their external ids. One that is new starts where its known neighbours in the training
-    data say, see `StartingRows`, as long as an ordinary row; one without any keeps the row it has. One that is known moves from
-    its row by what its neighbours say now, less what they said when the row was learnt.
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The users, or the items, of a run and of the earlier one.
 
     Args:
-        backbone: as it was built, of the kind and dimension of the earlier run.
-        train: what it will be trained on.
+        of_pairs: for every training pair, the row of its user (or item).
+        old_rows: for every row, the row in the earlier run; -1 where it is new.
+        old_table: the trained rows of the earlier run.
+    """
+
+    of_pairs: np.ndarray
+    old_rows: np.ndarray
+    old_table: Tensor
+
+    @property
+    def n_known(self) -> int:
+        return int((self.old_rows >= 0).sum())
+
+
+# These are initial values: gradients must not reach back to the earlier run.
+@torch.no_grad()
+def start_warm(
+    backbone: Backbone,
+    train: Interactions,
+    path: Path,
+) -> None:
+    """Fill the tables of a backbone from an earlier run, whose users and items are found by id.
+
+    A new row is initialised from its known neighbours in the training data, see `StartingRows`, and
+    gets the mean length of the old rows; without known neighbours it stays as it was. A known row
+    is moved by the change of its neighbours: by what they predict now, minus what they predicted
+    when the row was learnt.
+
+    Args:
+        backbone: newly built; must be of the same kind and dimension as that of the earlier run.
+        train: the data that it is going to be trained on.
         path: directory of the earlier run, which must be finished.
     """
-    files = read_run(path)
-    name = files.config.get("backbone", {}).get("name")
-    tables = (
-        files.tables.get("user_table", files.tables["users"]),
-        files.tables.get("item_table", files.tables["items"]),
-    )
-    if name != backbone.name or tables[0].shape[1] != backbone.dimension:
-        raise ConfigError(
-            f"a warm start needs the same backbone and dimension: the run in {path} has `{name}` with {tables[0].shape[1]}, "
-            f"this one `{backbone.name}` with {backbone.dimension}"
-        )
-    user_rows = _old_rows(train.user_vocabulary, files.users)
-    item_rows = _old_rows(train.item_vocabulary, files.items)
-    if (user_rows < 0).all() and (item_rows < 0).all():
+    old = read_run(path)
+    _check_same_backbone(old, backbone, path)
+    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), old.user_table)
+    items = _Side(train.items, _old_rows(train.item_vocabulary, old.items), old.item_table)
+    if not users.n_known and not items.n_known:
         raise ConfigError(
             f"no user and no item of the training data is in the run in {path}; start without it"
         )
-    learnt = Interactions(*_trained_pairs(files), files.users, files.items)
-    _begin(
-        backbone.user_table.data, tables, learnt, (train.users, user_rows), (train.items, item_rows)
-    )
-    turned = Interactions(learnt.items, learnt.users, files.items, files.users)
-    _begin(
-        backbone.item_table.data,
-        tables[::-1],
-        turned,
-        (train.items, item_rows),
-        (train.users, user_rows),
-    )
+    old_users, old_items = _trained_pairs(old)
+    old_items_of_users = RowLists.of(Interactions(old_users, old_items, old.users, old.items))
+    _fill(backbone.user_table.data, users, items, old_items_of_users)
+    # The same with the sides exchanged: the neighbours of an item are its users.
+    old_users_of_items = RowLists.of(Interactions(old_items, old_users, old.items, old.users))
+    _fill(backbone.item_table.data, items, users, old_users_of_items)
     logger.info(
         "warm start: %d of %d users and %d of %d items are known",
-        int((user_rows >= 0).sum()),
-        len(user_rows),
-        int((item_rows >= 0).sum()),
-        len(item_rows),
+        users.n_known,
+        len(users.old_rows),
+        items.n_known,
+        len(items.old_rows),
     )
 
 
-def learnt_before(part: Interactions, path: Path) -> float:
-    """The share of the pairs of a part that the earlier run was trained on, and that say little of a model started from it.
+def share_learnt_before(part: Interactions, path: Path) -> float:
+    """The share of a part's pairs that an earlier run was trained on.
+
+    Such pairs say little about a model that started from that run.
 
     Args:
-        part: of the data that a run is judged by.
+        part: the data that a run is evaluated by.
         path: directory of the earlier run.
     """
-    files = read_run(path)
-    users, items = (
-        _old_rows(vocabulary, old)[rows]
-        for rows, vocabulary, old in (
-            (part.users, part.user_vocabulary, files.users),
-            (part.items, part.item_vocabulary, files.items),
+    if not len(part):
+        return 0.0
+    old = read_run(path)
+    users = _old_rows(part.user_vocabulary, old.users)[part.users]
+    items = _old_rows(part.item_vocabulary, old.items)[part.items]
+    trained_users, trained_items = _trained_pairs(old)
+    # One number per pair. Unknown users and items give numbers that may be those of other pairs.
+    n_items = len(old.items)
+    keys = users * n_items + items
+    trained_keys = trained_users.astype(np.int64) * n_items + trained_items
+    is_learnt = np.isin(keys, trained_keys) & (users >= 0) & (items >= 0)
+    return float(is_learnt.mean())
+
+
+def _check_same_backbone(
+    old: FinishedRun,
+    backbone: Backbone,
+    path: Path,
+) -> None:
+    name = old.config.get("backbone", {}).get("name")
+    dimension = old.user_table.shape[1]
+    # Rows of another backbone, or of another width, mean something else.
+    if name != backbone.name or dimension != backbone.dimension:
+        raise ConfigError(
+            f"a warm start needs the same backbone and dimension: the run in {path} has `{name}` "
+            f"with {dimension}, this one `{backbone.name}` with {backbone.dimension}"
         )
-    )
-    trained = _trained_pairs(files)
-    keys = trained[0].astype(np.int64) * len(files.items) + trained[1]
-    are_learnt = np.isin(users * len(files.items) + items, keys) & (users >= 0) & (items >= 0)
-    return float(are_learnt.mean()) if len(part) else 0.0
 
 
-def _trained_pairs(files: RunFiles) -> tuple[np.ndarray, np.ndarray]:
-    parts = [files.train, *([files.validation] if "refit" in files.metrics else [])]
-    users, items = (torch.cat([part[side] for part in parts]).numpy() for side in (0, 1))
-    return users, items
+def _trained_pairs(old: FinishedRun) -> tuple[np.ndarray, np.ndarray]:
+    users, items = old.train
+    if "refit" in old.metrics:
+        # A refitted run was trained on its validation part as well.
+        more_users, more_items = old.validation
+        users = torch.cat([users, more_users])
+        items = torch.cat([items, more_items])
+    return users.numpy(), items.numpy()
 
 
 def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
-    rows = [old_vocabulary.find(identifier) for identifier in vocabulary.series.to_list()]
-    return np.array([-1 if row is None else row for row in rows], dtype=np.int64)
+    rows = np.full(len(vocabulary), -1, dtype=np.int64)
+    for row, identifier in enumerate(vocabulary.series.to_list()):
+        old_row = old_vocabulary.find(identifier)
+        if old_row is not None:
+            rows[row] = old_row
+    return rows
 
 
-def _begin(
+def _fill(
     table: Tensor,
-    old_tables: Sequence[Tensor],
-    learnt: Interactions,
-    owners: tuple[np.ndarray, np.ndarray],
-    neighbours: tuple[np.ndarray, np.ndarray],
+    own: _Side,
+    others: _Side,
+    old_neighbours: RowLists,
 ) -> None:
-    """Fill one table.
+    """Fill one table; a new row without known neighbours stays as it is.
 
     Args:
-        table: to fill; who is new and has no known neighbour keeps the row it has.
-        old_tables: of the earlier run, first that of the same side.
-        learnt: the earlier training pairs, the same side first.
-        owners: of every training pair the row in `table`, and for every such row the one of the earlier run or -1.
-        neighbours: the same of the other side.
+        table: the rows to fill.
+        own: the side that the table belongs to.
+        others: the side of the neighbours.
+        old_neighbours: the neighbours that each row had in the earlier run.
     """
-    before = RowLists.of(learnt)
-    now = _known_neighbours(
-        owners[0], neighbours[1][neighbours[0]], (len(table), len(old_tables[1]))
-    )
-    starting = StartingRows(old_tables[1], old_tables[0], before)
-    directions, has_any = starting.directions(now), torch.from_numpy(now.lengths > 0)
-    old_rows = torch.from_numpy(owners[1])
+    neighbours = _known_neighbours(own, others, n_rows=len(table))
+    starting_rows = StartingRows(others.old_table, own.old_table, old_neighbours)
+    directions = starting_rows.directions(neighbours)
+    has_neighbours = torch.from_numpy(neighbours.lengths > 0)
+    old_rows = torch.from_numpy(own.old_rows)
     is_known = old_rows >= 0
-    is_new = ~is_known & has_any
-    table[is_new] = directions[is_new] * old_tables[0].norm(dim=1).mean()
-    known = old_rows[is_known]
-    table[is_known] = old_tables[0][known]
-    has_both = has_any[is_known] & torch.from_numpy(before.lengths > 0)[known]
-    moved = (directions[is_known] - starting.directions(before)[known]) * has_both.unsqueeze(1)
-    table[is_known] += moved * old_tables[0][known].norm(dim=1, keepdim=True)
+
+    is_new = ~is_known & has_neighbours
+    # Inner products depend on lengths, too, so new rows get a typical one.
+    mean_length = own.old_table.norm(dim=1).mean()
+    table[is_new] = directions[is_new] * mean_length
+
+    known_rows = old_rows[is_known]
+    learnt = own.old_table[known_rows]
+    directions_before = starting_rows.directions(old_neighbours)[known_rows]
+    had_neighbours = torch.from_numpy(old_neighbours.lengths > 0)[known_rows]
+    # Without neighbours on either side there is no prediction, and the difference says nothing.
+    has_both = (has_neighbours[is_known] & had_neighbours).unsqueeze(1)
+    change = (directions[is_known] - directions_before) * has_both
+    table[is_known] = learnt + change * learnt.norm(dim=1, keepdim=True)
 
 
 def _known_neighbours(
-    owners: np.ndarray, neighbours: np.ndarray, shape: tuple[int, int]
+    own: _Side,
+    others: _Side,
+    *,
+    n_rows: int,
 ) -> RowLists:
-    """The rows in the earlier run of each owner's neighbours; those of -1 are left out."""
+    """The neighbours of each row in the training data, as rows of the earlier run."""
+    neighbours = others.old_rows[others.of_pairs]
     is_known = neighbours >= 0
-    pairs = np.unique(owners[is_known].astype(np.int64) * shape[1] + neighbours[is_known])
-    offsets = np.searchsorted(pairs, np.arange(shape[0] + 1) * shape[1])
-    return RowLists(offsets, (pairs % shape[1]).astype(np.int32))
+    n_neighbours = len(others.old_table)
+    # Sorted numbers of the pairs, each once: rows in order, and the neighbours of each in order.
+    keys = np.unique(own.of_pairs[is_known].astype(np.int64) * n_neighbours + neighbours[is_known])
+    offsets = np.searchsorted(keys, np.arange(n_rows + 1) * n_neighbours)
+    return RowLists(offsets, (keys % n_neighbours).astype(np.int32))

@@ -1,7 +1,8 @@
-"""A finished run as something that recommends."""
+"""A finished run as a model that recommends."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.artifacts import check_parts
-from pslrec.backbones import BACKBONES, Backbone, Representations
+from pslrec.artifacts import ArtifactError, FinishedRun, Model, check_parts, read_run
+from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
 from pslrec.evaluation import RowLists
@@ -26,83 +27,84 @@ from pslrec.inference._ranking import (
     selected_lists,
     top_items,
 )
-from pslrec.inference._run_files import ModelError, RunFiles, read_run
 from pslrec.losses import LOSSES, Loss
-from pslrec.training import scored_tables
 
 
 class TrainedModel:
-    """Ranked lists, similar items and users, and vectors of new users, from a finished run. Nothing in it ever changes.
+    """Ranks items for known and new users, and finds similar items and users.
 
-    Rows are row numbers; `users` and `items` translate them from and to external ids. The inner product of a row of
-    `user_vectors` and one of `item_vectors` is the score: a half cosine, or what else the loss was trained on.
+    Users and items are given as row numbers; `users` and `items` translate them from and to
+    external ids. The inner product of a row of `user_vectors` and a row of `item_vectors` is the
+    score: a half cosine, or whatever similarity the loss was trained on. A model never changes.
 
     Args:
-        files: what the run left behind, see `TrainedModel.load`.
-        memory_budget: bytes for scores; less means fewer users at a time.
-        parents: external ids of items that were not there in training, each with that of a known item in whose place it stands.
+        run: what the run left behind; `TrainedModel.load` reads it from a directory.
+        memory_budget: bytes for scores; less memory means fewer users at a time.
+        parents: external ids of items that were not in the training data, each with the id of the
+            known item whose vector it takes.
     """
 
     def __init__(
         self,
-        files: RunFiles,
+        run: FinishedRun,
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
         parents: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._files, self._memory_budget = files, memory_budget
-        self.users = files.users
-        self.items, self._trained_rows = _with_parents(files.items, parents or {})
-        self.loss_name, self.backbone_name = (
-            _name(files.config, "loss"),
-            _name(files.config, "backbone"),
-        )
-        self._make_loss = _loss_maker(self.loss_name, _options(files.config, "loss"))
-        similarity = self._make_loss().similarity
-        users, items, scale = scored_tables(
-            Representations(files.tables["users"], files.tables["items"]), similarity
-        )
-        self.user_vectors: Tensor = users * scale
-        self.item_vectors: Tensor = (
-            items if self._trained_rows is None else items[self._trained_rows]
-        )
-        # Over the items of training, whose rows stay what they are when others come after them.
-        self._train = self._interactions(files.train)
-        self.seen: RowLists = RowLists.of(self._train, self._interactions(files.validation))
+        self._run = run
+        self._memory_budget = memory_budget
+        self.users = run.users
+        self.items, self._trained_rows = _with_parents(run.items, parents or {})
+        self.loss_name = _part_name(run.config, "loss")
+        self.backbone_name = _part_name(run.config, "backbone")
+        # Constructing the loss now refuses settings that make no sense before anybody asks.
+        model = Model(run.tables, self._make_loss().similarity)
+        self.user_vectors: Tensor = model.user_vectors
+        self.item_vectors: Tensor = model.item_vectors
+        if self._trained_rows is not None:
+            self.item_vectors = model.item_vectors[self._trained_rows]
+        # Over the items of training: new ones come after them, so their rows stay the same.
+        self._train = self._interactions(run.train)
+        self.seen: RowLists = RowLists.of(self._train, self._interactions(run.validation))
 
     @classmethod
     def load(
-        cls, path: Path | str, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        cls,
+        path: Path | str,
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> "TrainedModel":
-        """The model of a finished run.
+        """Load the model of a finished run.
 
         Args:
-            path: directory of the run. Its files are checked, and nothing in them is executed.
-            memory_budget: bytes for scores.
+            path: run directory. Its files are checked, and nothing in them is executed.
+            memory_budget: bytes for scores; less memory means fewer users at a time.
         """
         files = read_run(Path(path))
         check_parts(Path(path), files.config)
         return cls(files, memory_budget=memory_budget)
 
     def with_parents(self, parents: Mapping[Any, Any]) -> "TrainedModel":
-        """The same model with items that were not there in training, each ranked as a known item is.
+        """The same model with more items, each ranked like a known one.
 
         Args:
-            parents: external id of each new item, with that of the known item in whose place it stands.
+            parents: external id of each new item, with the id of the known item whose vector it
+                takes.
         """
-        return TrainedModel(self._files, memory_budget=self._memory_budget, parents=parents)
+        return TrainedModel(self._run, memory_budget=self._memory_budget, parents=parents)
 
     def _interactions(self, pairs: tuple[Tensor, Tensor]) -> Interactions:
-        return Interactions(pairs[0].numpy(), pairs[1].numpy(), self.users, self._files.items)
+        users, items = pairs
+        return Interactions(users.numpy(), items.numpy(), self.users, self._run.items)
 
     @property
     def n_users(self) -> int:
-        """Users it was trained on."""
+        """Number of users in the training data."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """Items it was trained on, and those that stand in the place of one."""
+        """Number of items in the training data, and of those that `parents` added."""
         return len(self.items)
 
     @property
@@ -113,40 +115,50 @@ class TrainedModel:
     @property
     def config(self) -> Mapping[str, Any]:
         """Settings of the run, section by section."""
-        return self._files.config
+        return self._run.config
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """How the run was judged: what `metrics.json` holds."""
-        return self._files.metrics
+        """How the run was evaluated: the content of `metrics.json`."""
+        return self._run.metrics
 
     @property
     def information(self) -> dict[str, Any]:
-        """What a person wants to know of the run: parts, sizes, data, epoch."""
-        data = self._files.config.get("data", {})
+        """A summary for people: loss, backbone, sizes, data source, epoch."""
+        data = self._run.config.get("data", {})
+        source = ""
+        if isinstance(data, Mapping):
+            source = str(data.get("source", ""))
         return {
             "loss": self.loss_name,
             "backbone": self.backbone_name,
             "dimension": self.dimension,
             "users": self.n_users,
             "items": self.n_items,
-            "source": str(data.get("source", "")) if isinstance(data, Mapping) else "",
-            "epoch": self._files.epoch,
+            "source": source,
+            "epoch": self._run.epoch,
         }
 
     def recommend(
-        self, user_rows: Tensor, k: int, *, exclude_seen: bool = True, items: Tensor | None = None
+        self,
+        user_rows: Tensor,
+        k: int,
+        *,
+        exclude_seen: bool = True,
+        items: Tensor | None = None,
     ) -> TopItems:
-        """The best items of users known from training.
+        """Rank items for users from the training data.
 
         Args:
             user_rows: rows of the users.
             k: length of the lists.
-            exclude_seen: leave out what the user had in the training and validation data.
-            items: rows of the items to choose from; all if not given.
+            exclude_seen: leave out the user's items in the training and validation data.
+            items: rows of the items to choose from; all by default.
         """
         users = checked_rows(user_rows, self.n_users, "user_rows")
-        hidden = selected_lists(self.seen, users.numpy()) if exclude_seen else None
+        hidden = None
+        if exclude_seen:
+            hidden = selected_lists(self.seen, users.numpy())
         return self._top(self.user_vectors[users], k, hidden, items)
 
     def recommend_for(
@@ -157,50 +169,86 @@ class TrainedModel:
         exclude_seen: bool = True,
         items: Tensor | None = None,
     ) -> TopItems:
-        """The best items of people who were not there in training, from their histories.
+        """Rank items for new users by their histories.
 
         Args:
-            histories: item rows of each of them; an empty one gives an empty list.
+            histories: item rows of each user; an empty history gives an empty list.
             k: length of the lists.
-            exclude_seen: leave out what is in the history.
-            items: rows of the items to choose from; all if not given.
+            exclude_seen: leave out the items of the history.
+            items: rows of the items to choose from; all by default.
         """
         vectors = self.fold_in(histories)
-        lists = self._lists(histories)
-        found = self._top(vectors, k, lists if exclude_seen else None, items)
-        empty = torch.from_numpy(lists.lengths == 0)
-        found.items[empty], found.scores[empty] = -1, -torch.inf
-        return found
+        lists = lists_of(self._checked_histories(histories))
+        hidden = None
+        if exclude_seen:
+            hidden = lists
+        top = self._top(vectors, k, hidden, items)
+        # A vector of zeros scores all items alike, which is not a recommendation.
+        is_empty = torch.from_numpy(lists.lengths == 0)
+        top.items[is_empty] = -1
+        top.scores[is_empty] = -torch.inf
+        return top
 
     def fold_in(self, histories: Sequence[Tensor]) -> Tensor:
-        """User vectors from histories, under the loss the model was trained with, items standing still.
+        """Vectors of new users, fitted under the training loss while all items stay fixed.
 
         Args:
-            histories: item rows of each new user; an empty one gives a row of zeros.
+            histories: item rows of each user; an empty history gives a row of zeros.
         """
-        rows = [checked_rows(history, self.n_items, "histories") for history in histories]
+        rows = self._checked_histories(histories)
         if self._trained_rows is not None:
             rows = [self._trained_rows[history] for history in rows]
-        # A caller may be in a mode that forbids gradients, which are needed here.
+        # The caller may have turned gradients off, and fitting needs them.
         with torch.inference_mode(False), torch.enable_grad():
             return self._fold_in.vectors(lists_of(rows))
 
-    def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
-        """The items nearest to some, by cosine; an item is not among its own."""
+    def similar_items(
+        self,
+        item_rows: Tensor,
+        k: int,
+    ) -> TopItems:
+        """The items nearest to each given item by cosine, without the item itself.
+
+        Args:
+            item_rows: rows of the items.
+            k: length of the lists.
+        """
         return self._nearest(self.item_vectors, item_rows, k, "item_rows")
 
-    def similar_users(self, user_rows: Tensor, k: int) -> TopItems:
-        """The users nearest to some, by cosine; a user is not among its own. `items` holds rows of users."""
+    def similar_users(
+        self,
+        user_rows: Tensor,
+        k: int,
+    ) -> TopItems:
+        """The users nearest to each given user by cosine, without the user itself.
+
+        Args:
+            user_rows: rows of the users.
+            k: length of the lists; `items` of the result holds rows of users.
+        """
         return self._nearest(self.user_vectors, user_rows, k, "user_rows")
 
-    def score(self, user_rows: Tensor, item_rows: Tensor) -> Tensor:
-        """The score of each pair of a user and an item, both given as rows of the same length."""
+    def score(
+        self,
+        user_rows: Tensor,
+        item_rows: Tensor,
+    ) -> Tensor:
+        """The score of each user for the item at the same place.
+
+        Args:
+            user_rows: rows of the users.
+            item_rows: rows of the items, as many as users.
+        """
         users = checked_rows(user_rows, self.n_users, "user_rows")
         items = checked_rows(item_rows, self.n_items, "item_rows")
         return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
 
     def _top(
-        self, users: Tensor, k: int, hidden: RowLists | None, items: Tensor | None
+        self,
+        users: Tensor,
+        k: int,
+        hidden: RowLists | None,
+        items: Tensor | None,
     ) -> TopItems:
         return top_items(
             users,
@@ -211,7 +259,13 @@ class TrainedModel:
             memory_budget=self._memory_budget,
         )
 
-    def _nearest(self, table: Tensor, rows: Tensor, k: int, name: str) -> TopItems:
+    def _nearest(
+        self,
+        table: Tensor,
+        rows: Tensor,
+        k: int,
+        name: str,
+    ) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
         themselves = RowLists(np.arange(len(rows) + 1), rows.numpy().astype(np.int32))
@@ -219,47 +273,62 @@ class TrainedModel:
             vectors[rows], vectors, k, hidden=themselves, memory_budget=self._memory_budget
         )
 
-    def _lists(self, histories: Sequence[Tensor]) -> RowLists:
-        return lists_of([checked_rows(history, self.n_items, "histories") for history in histories])
+    def _checked_histories(self, histories: Sequence[Tensor]) -> list[Tensor]:
+        return [checked_rows(history, self.n_items, "histories") for history in histories]
 
     @cached_property
     def _fold_in(self) -> FoldIn:
+        # Made when it is first needed: most models are only asked about known users.
         return FoldIn(self.frozen(), memory_budget=self._memory_budget)
 
     def frozen(self) -> FrozenModel:
-        """What the vectors of new users are fitted to."""
-        training = self._files.config.get("training", {})
-        decay = training.get("weight_decay", 0.0) if isinstance(training, Mapping) else 0.0
+        """The fixed part that vectors of new users are fitted to."""
         return FrozenModel(
-            self._frozen_backbone(),
-            self._files.tables["items"],
-            self._train,
-            self._make_loss,
-            penalty=float(decay) * len(self._train) if isinstance(decay, int | float) else 0.0,
+            backbone=self._frozen_backbone(),
+            items=self._run.tables["items"],
+            train=self._train,
+            make_loss=self._make_loss,
+            penalty=self._weight_decay() * len(self._train),
         )
 
+    def _weight_decay(self) -> float:
+        # The settings come from a file, which may hold anything.
+        training = self._run.config.get("training", {})
+        if not isinstance(training, Mapping):
+            return 0.0
+        decay = training.get("weight_decay", 0.0)
+        if not isinstance(decay, int | float):
+            return 0.0
+        return float(decay)
+
     def _frozen_backbone(self) -> Backbone:
-        tables = self._files.tables
         kind = BACKBONES[self.backbone_name]
-        options = _known(kind, _options(self._files.config, "backbone"))
-        # Its first values are thrown away at once, so they should cost little.
-        options |= {"dimension": self.dimension, "initialization": "normal"}
+        options = _known_options(kind, _options(self._run.config, "backbone"))
+        options["dimension"] = self.dimension
+        # The first values are replaced at once, so take those that are cheap to compute.
+        options["initialization"] = "normal"
         with _explained("backbone", self.backbone_name):
             backbone = kind(self._train, **options)
-        backbone.user_table.data = tables.get("user_table", tables["users"])
-        backbone.item_table.data = tables.get("item_table", tables["items"])
+        backbone.user_table.data = self._run.user_table
+        backbone.item_table.data = self._run.item_table
         return backbone.requires_grad_(False).eval()
+
+    def _make_loss(self) -> Loss:
+        kind = LOSSES[self.loss_name]
+        options = _known_options(kind, _options(self._run.config, "loss"))
+        with _explained("loss", self.loss_name):
+            return kind(**options)
 
 
 def _with_parents(
     items: Vocabulary, parents: Mapping[Any, Any]
 ) -> tuple[Vocabulary, Tensor | None]:
-    """The items with the new ones after them, and the trained row behind each; `None` if there are no new ones."""
+    """All items with the new ones last, and the trained row of each; `None` if there are none."""
     if not parents:
         return items, None
     for new, known in parents.items():
         if items.find(new) is not None:
-            raise DataError(f"`parents`: item `{new}` was there in training and needs no parent")
+            raise DataError(f"`parents`: item `{new}` was in the training data and needs no parent")
         if items.find(known) is None:
             raise UnknownNameError(f"`parents`: unknown item `{known}`, the parent of `{new}`")
     try:
@@ -268,38 +337,37 @@ def _with_parents(
         raise DataError(
             f"`parents` must name new items by ids of the type {items.series.dtype}: {error}"
         ) from error
-    rows = torch.from_numpy(items.rows(parents.values()).astype(np.int64))
-    return Vocabulary(pl.concat([items.series, added]), kind=items.kind), torch.cat(
-        [torch.arange(len(items)), rows]
-    )
+    parent_rows = torch.from_numpy(items.rows(parents.values()).astype(np.int64))
+    extended = Vocabulary(pl.concat([items.series, added]), kind=items.kind)
+    trained_rows = torch.cat([torch.arange(len(items)), parent_rows])
+    return extended, trained_rows
 
 
-class _explained:  # noqa: N801 - used as a function
-    """Turns whatever a part says of options it can not take into one error."""
-
-    def __init__(self, kind: str, name: str) -> None:
-        self._what = f"{kind} `{name}`"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, PslrecError | TypeError | ValueError):
-            raise ModelError(
-                f"the settings of the run's {self._what} make no sense: {error}"
-            ) from error
+@contextmanager
+def _explained(kind: str, name: str) -> Iterator[None]:
+    """Turn any complaint of a part about its options into one error that names the part."""
+    try:
+        yield
+    except (PslrecError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"the settings of the run's {kind} `{name}` make no sense: {error}"
+        ) from error
 
 
 def _section(config: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     found = config.get(section, {})
     if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
-        raise ModelError(f"the settings of the run must name a {section} in `{section}.name`")
+        raise ArtifactError(f"the settings of the run must name a {section} in `{section}.name`")
     return found
 
 
-def _name(config: Mapping[str, Any], section: str) -> str:
+def _part_name(config: Mapping[str, Any], section: str) -> str:
     name: str = _section(config, section)["name"]
-    (LOSSES if section == "loss" else BACKBONES)[name]
+    # Looking it up raises an error that lists the known names.
+    if section == "loss":
+        LOSSES[name]
+    else:
+        BACKBONES[name]
     return name
 
 
@@ -307,21 +375,8 @@ def _options(config: Mapping[str, Any], section: str) -> dict[str, Any]:
     return {name: value for name, value in _section(config, section).items() if name != "name"}
 
 
-def _known(part: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
-    allowed = inspect.signature(part).parameters
-    return {
-        name: value
-        for name, value in options.items()
-        if name in allowed and name not in ("train", "seed")
-    }
-
-
-def _loss_maker(name: str, options: dict[str, Any]) -> Callable[[], Loss]:
-    kind = LOSSES[name]
-
-    def make() -> Loss:
-        with _explained("loss", name):
-            return kind(**_known(kind, options))
-
-    make()
-    return make
+def _known_options(part: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    # A run of another version may have settings that this one has no more; they are left out, as
+    # the tables are trained already.
+    parameters = set(inspect.signature(part).parameters) - {"train", "seed"}
+    return {name: value for name, value in options.items() if name in parameters}

@@ -6,20 +6,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pslrec.artifacts import ArtifactError
 from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation import RowLists
-from pslrec.inference._run_files import ModelError
 from pslrec.kernels import HIDDEN, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 NOTHING = -1
+BYTES_PER_SCORE = 4
 
 
 class TopItems(NamedTuple):
     """Ranked lists, best first.
 
     Args:
-        items: rows of the items (or users, where users are alike), shape (lists, k), int64; -1 where a list is shorter.
+        items: rows of the items (of users, where similar users were asked for), shape (lists, k),
+            int64; -1 where a list is shorter.
         scores: their scores, same shape, float32; minus infinity where a list is shorter.
     """
 
@@ -36,87 +38,123 @@ def top_items(
     candidates: Tensor | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
-    """The items with the largest inner products with each user, equal ones by lower row.
+    """The items with the largest inner products with each user; ties go to the lower row.
 
     Args:
-        users: vectors, one list is made for each.
+        users: vectors; each gets a list.
         items: vectors of the catalogue.
-        k: length of the lists; never longer than there are items to choose from.
-        hidden: items that a list must not hold, one list per row of `users`.
-        candidates: rows of the items to choose from; all if not given.
-        memory_budget: bytes for scores; less means fewer users at a time.
+        k: length of the lists, which are shorter where there are fewer items to choose from.
+        hidden: items to leave out, one list per row of `users`.
+        candidates: rows of the items to choose from; all by default.
+        memory_budget: bytes for scores; less memory means fewer users at a time.
 
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
     [[1], [1]]
     """
+    # Python counts true as a whole number.
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigError(f"`k` must be a whole number of at least 1, got {k!r}")
-    chosen = None if candidates is None else checked_rows(candidates, len(items), "items").unique()
-    table = items if chosen is None else items[chosen]
+    chosen = None
+    columns_of_items = None
+    table = items
+    if candidates is not None:
+        # In ascending order, so that ties still go to the lower row.
+        chosen = checked_rows(candidates, len(items), "items").unique()
+        columns_of_items = _columns_of_items(chosen, len(items))
+        table = items[chosen]
     width = min(k, len(table))
-    found = TopItems(
+    top = TopItems(
         torch.full((len(users), width), NOTHING),
         torch.full((len(users), width), HIDDEN, dtype=torch.float32),
     )
     if not width:
-        return found
-    places = None if chosen is None else _places(chosen, len(items))
-    rows = max(memory_budget // (len(table) * 4), 1)
-    buffer = torch.empty((min(rows, len(users)), len(table)))
-    for start in range(0, len(users), rows):
-        block = users[start : start + rows]
+        return top
+    users_at_once = max(memory_budget // (len(table) * BYTES_PER_SCORE), 1)
+    # One buffer for all blocks, so that the memory of a large matrix is mapped only once.
+    buffer = torch.empty((min(users_at_once, len(users)), len(table)))
+    for start in range(0, len(users), users_at_once):
+        block = users[start : start + users_at_once]
+        end = start + len(block)
         scores = torch.mm(block, table.T, out=buffer[: len(block)])
         if hidden is not None:
-            _hide(scores, hidden, np.arange(start, start + len(block)), places)
+            _hide(scores, hidden, np.arange(start, end), columns_of_items)
         values, columns = _best(scores, width)
-        found.scores[start : start + len(block)] = values
-        found.items[start : start + len(block)] = columns if chosen is None else chosen[columns]
-    found.items[found.scores == HIDDEN] = NOTHING
-    return found
+        top.scores[start:end] = values
+        if chosen is None:
+            top.items[start:end] = columns
+        else:
+            top.items[start:end] = chosen[columns]
+    # Where too few items are left, hidden ones fill the list up.
+    top.items[top.scores == HIDDEN] = NOTHING
+    return top
 
 
 def _best(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
     try:
         return top_k(scores, width)
     except ValueError as error:
-        # Finite vectors may have products that are not: an infinite one less another.
-        raise ModelError(
-            "the vectors of the model must have scores that are numbers, got NaN: they are too long "
-            "for single precision; train again with a smaller learning rate or weight decay"
+        # Finite vectors may have a product that is NaN: one infinite term minus another.
+        raise ArtifactError(
+            "the vectors of the model must have scores that are numbers, got NaN: they are too "
+            "long for single precision; train again with a smaller learning rate or weight decay"
         ) from error
 
 
-def _places(chosen: Tensor, n_items: int) -> np.ndarray:
-    places = np.full(n_items, NOTHING)
-    places[chosen.numpy()] = np.arange(len(chosen))
-    return places
+def _columns_of_items(chosen: Tensor, n_items: int) -> np.ndarray:
+    columns = np.full(n_items, NOTHING)
+    columns[chosen.numpy()] = np.arange(len(chosen))
+    return columns
 
 
-def _hide(scores: Tensor, hidden: RowLists, lists: np.ndarray, places: np.ndarray | None) -> None:
+def _hide(
+    scores: Tensor,
+    hidden: RowLists,
+    lists: np.ndarray,
+    columns_of_items: np.ndarray | None,
+) -> None:
     rows, columns = hidden.positions(lists)
-    if places is not None:
-        columns = places[columns]
-        rows, columns = rows[columns >= 0], columns[columns >= 0]
+    if columns_of_items is not None:
+        columns = columns_of_items[columns]
+        is_candidate = columns != NOTHING
+        rows = rows[is_candidate]
+        columns = columns[is_candidate]
     scores[torch.from_numpy(rows), torch.from_numpy(columns)] = HIDDEN
 
 
-def checked_rows(rows: Tensor, n_rows: int, name: str) -> Tensor:
-    """The rows as int64, if they are row numbers of a table."""
+def checked_rows(
+    rows: Tensor,
+    n_rows: int,
+    name: str,
+) -> Tensor:
+    """The rows as int64, after checking that a table has them.
+
+    Args:
+        rows: a list of row numbers.
+        n_rows: number of rows that the table has.
+        name: of the argument, for messages.
+    """
     rows = torch.as_tensor(rows)
     if rows.ndim != 1 or rows.is_floating_point() or rows.dtype == torch.bool:
         raise DataError(
             f"`{name}` must be a list of row numbers, got {rows.dtype} of shape {tuple(rows.shape)}"
         )
     rows = rows.long()
-    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
-        raise DataError(
-            f"`{name}` must be row numbers below {n_rows}, got {int(rows.min())} to {int(rows.max())}"
-        )
+    if not len(rows):
+        return rows
+    lowest = int(rows.min())
+    highest = int(rows.max())
+    if lowest < 0 or highest >= n_rows:
+        raise DataError(f"`{name}` must be row numbers below {n_rows}, got {lowest} to {highest}")
     return rows
 
 
 def selected_lists(lists: RowLists, users: np.ndarray) -> RowLists:
-    """The lists of some users, one after the other, in the order asked for."""
+    """The lists of some users, in the order given.
+
+    Args:
+        lists: of all users.
+        users: rows of the users; a user may occur more than once.
+    """
     lengths = lists.lengths[users]
     offsets = np.zeros(len(users) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -124,9 +162,16 @@ def selected_lists(lists: RowLists, users: np.ndarray) -> RowLists:
 
 
 def lists_of(histories: "list[Tensor]") -> RowLists:
-    """Item rows of each history, sorted and without repeats."""
+    """Histories as lists of item rows, sorted and without repeats.
+
+    Args:
+        histories: item rows of each user, in any order.
+    """
     distinct = [history.unique() for history in histories]
     offsets = np.zeros(len(distinct) + 1, dtype=np.int64)
     np.cumsum([len(history) for history in distinct], out=offsets[1:])
-    items = torch.cat(distinct) if distinct else torch.empty(0, dtype=torch.int64)
+    # Torch cannot join an empty list of tensors.
+    items = torch.empty(0, dtype=torch.int64)
+    if distinct:
+        items = torch.cat(distinct)
     return RowLists(offsets, items.numpy().astype(np.int32))

@@ -1,4 +1,4 @@
-"""Rows for who is new: as the rows of the known lie to those of their neighbours."""
+"""Rows for new users (or items), predicted from the rows of their neighbours."""
 
 import math
 
@@ -10,88 +10,131 @@ from torch.nn import functional
 from pslrec.evaluation import RowLists
 from pslrec.inference._ranking import selected_lists
 
-# Of the known, so many per column of the table are looked at: enough to fit the map, and the same work for any number of them.
+# Examples per column of the table: enough to fit the map, and the work does not grow with the data.
 KNOWN_PER_COLUMN = 32
-# In wide tables fewer are looked at, so that the fit costs no more multiplications than this. It
-# leaves dimension 512 as it is.
+# Wide tables get fewer examples, so that the fit needs no more multiplications than this. Up to
+# dimension 512 the limit changes nothing.
 MOST_WORK = 1.8e10
-# What few examples do not tell is left at the middle of the neighbours, which is right for most tables.
+# What few examples do not tell stays at the mean of the neighbours, which is right for most tables.
 RIDGE = 0.01
 
 
 class StartingRows:
-    """Guesses the direction of a row from the neighbours it has, by a linear map that is fitted to the known.
+    """Predicts the direction of a row from its neighbours, by a linear map fitted to known rows.
 
-    A user's neighbours are the items of the history. Two means of their directions go in, one in which all count alike and one
-    in which rare neighbours count more. How rows lie to these differs between models: after long training they lie near the
-    first, after a spectral start elsewhere.
+    A user's neighbours are the items of the history. The map gets two means of their directions:
+    one weighs all neighbours alike, the other weighs rare neighbours more. Where a row lies
+    relative to these means differs between models: after long training it is near the first one,
+    after a spectral initialisation it is elsewhere.
 
     Args:
         neighbours: rows of the other side, shape (n_neighbours, dimension).
-        rows: of the known, shape (n_known, dimension).
-        lists: neighbours of each of the known.
+        rows: known rows, shape (n_known, dimension).
+        lists: the neighbours of each known row.
     """
 
-    def __init__(self, neighbours: Tensor, rows: Tensor, lists: RowLists) -> None:
+    def __init__(
+        self,
+        neighbours: Tensor,
+        rows: Tensor,
+        lists: RowLists,
+    ) -> None:
         directions = functional.normalize(neighbours, dim=1)
         degrees = np.bincount(lists.items, minlength=len(neighbours)).clip(min=1)
         rarity = torch.from_numpy(degrees**-0.5).to(directions.dtype).unsqueeze(1)
-        self._tables = directions, directions * rarity
+        self._tables = (directions, directions * rarity)
         self._correction = self._fitted(rows, lists)
 
     def directions(self, lists: RowLists) -> Tensor:
-        """Rows of length 1 for who has these neighbours; of zeros for who has none."""
+        """Rows of length 1, predicted from their neighbours; zeros where there are none.
+
+        Args:
+            lists: the neighbours of each row that is wanted.
+        """
         means = self._means(lists)
         dimension = self._tables[0].shape[1]
-        corrected = means
+        correction = means
         for factor in self._correction:
-            corrected = corrected @ factor
-        found = functional.normalize(means[:, :dimension] + corrected, dim=1)
-        return found * torch.from_numpy(lists.lengths > 0).unsqueeze(1)
+            correction = correction @ factor
+        predicted = functional.normalize(means[:, :dimension] + correction, dim=1)
+        # Without neighbours, what the map adds for everybody would be the prediction.
+        has_neighbours = torch.from_numpy(lists.lengths > 0).unsqueeze(1)
+        return predicted * has_neighbours
 
-    def _fitted(self, rows: Tensor, lists: RowLists) -> tuple[Tensor, ...]:
-        """What is added to the first mean, as matrices by which the means are multiplied in turn.
+    def _fitted(
+        self,
+        rows: Tensor,
+        lists: RowLists,
+    ) -> tuple[Tensor, ...]:
+        """The correction of the first mean, as matrices to multiply the means by in turn.
 
-        Ridge regression of what the first mean leaves over. It has two forms with the same
-        solution, one of the size of the columns and one of the size of the examples; solving the
-        smaller one is what keeps wide tables affordable.
+        This is the ridge regression of the difference between the rows and the first mean. It has
+        two forms with the same solution: one solves a system as large as the number of columns,
+        the other one as large as the number of examples. The smaller system is solved, which keeps
+        wide tables affordable.
         """
         dimension = rows.shape[1]
-        are_known = np.flatnonzero(lists.lengths > 0)
-        count = min(most_examples(dimension), len(are_known))
-        looked_at = are_known[np.linspace(0, len(are_known) - 1, num=count).astype(np.int64)]
-        wanted = functional.normalize(rows[torch.from_numpy(looked_at)], dim=1)
-        given = self._means(selected_lists(lists, looked_at))
-        left_over = wanted - given[:, :dimension]
-        n_columns = given.shape[1]
-        weight = RIDGE * max(float(given.square().sum()) / n_columns, 1e-6)
-        if count < n_columns:
-            return given.T, _solved(given @ given.T, weight, left_over)
-        return (_solved(given.T @ given, weight, given.T @ left_over),)
+        candidates = np.flatnonzero(lists.lengths > 0)
+        n_examples = min(most_examples(dimension), len(candidates))
+        # Evenly spaced rather than drawn: the same data give the same map without a seed.
+        places = np.linspace(0, len(candidates) - 1, num=n_examples).astype(np.int64)
+        examples = candidates[places]
+        targets = functional.normalize(rows[torch.from_numpy(examples)], dim=1)
+        means = self._means(selected_lists(lists, examples))
+        residuals = targets - means[:, :dimension]
+        n_columns = means.shape[1]
+        mean_square = float(means.square().sum()) / n_columns
+        # The lower bound keeps the system solvable where all means are zero.
+        weight = RIDGE * max(mean_square, 1e-6)
+        if n_examples < n_columns:
+            return means.T, _solved(means @ means.T, weight, residuals)
+        return (_solved(means.T @ means, weight, means.T @ residuals),)
 
     def _means(self, lists: RowLists) -> Tensor:
-        means = [functional.normalize(sums(table, lists), dim=1) for table in self._tables]
-        has_any = torch.from_numpy(lists.lengths > 0).to(means[0].dtype).unsqueeze(1)
-        return torch.cat([*means, has_any], dim=1)
+        """Both means of each list side by side, and a last column that is 1 where there are any."""
+        plain, by_rarity = self._tables
+        has_neighbours = torch.from_numpy(lists.lengths > 0).to(plain.dtype).unsqueeze(1)
+        return torch.cat(
+            [
+                functional.normalize(sums(plain, lists), dim=1),
+                functional.normalize(sums(by_rarity, lists), dim=1),
+                has_neighbours,
+            ],
+            dim=1,
+        )
 
 
 def most_examples(dimension: int) -> int:
-    """Of the known, how many are looked at: the rule per column, within the limit of work."""
+    """How many known rows the map is fitted to: a number per column, within the limit of work.
+
+    Args:
+        dimension: of the table.
+    """
     n_columns = 2 * dimension + 1
     by_work = MOST_WORK / n_columns**2
     if by_work < n_columns:
-        # The equations then have the size of the examples, whose square counts.
+        # The system is then as large as the number of examples, whose square is what counts.
         by_work = math.sqrt(MOST_WORK / n_columns)
     return min(KNOWN_PER_COLUMN * dimension, int(by_work))
 
 
-def _solved(squares: Tensor, weight: float, right: Tensor) -> Tensor:
+def _solved(
+    squares: Tensor,
+    weight: float,
+    right: Tensor,
+) -> Tensor:
     squares.diagonal().add_(weight)
-    solved: Tensor = torch.linalg.solve(squares, right)
-    return solved
+    solution: Tensor = torch.linalg.solve(squares, right)
+    return solution
 
 
 def sums(table: Tensor, lists: RowLists) -> Tensor:
-    """The sum of the table's rows over each list."""
-    items, offsets = torch.from_numpy(lists.items).long(), torch.from_numpy(lists.offsets)
+    """The sum of the table's rows over each list.
+
+    Args:
+        table: one row per item.
+        lists: rows of the table to add up.
+    """
+    items = torch.from_numpy(lists.items).long()
+    offsets = torch.from_numpy(lists.offsets)
     return functional.embedding_bag(items, table, offsets, mode="sum", include_last_offset=True)

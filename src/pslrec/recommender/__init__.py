@@ -1,4 +1,4 @@
-"""The Python door: a recommender with the manners of scikit-learn, over a run and the model it leaves."""
+"""The Python door: a recommender over one run and its model, following scikit-learn conventions."""
 
 from pslrec.recommender._estimator import NotFittedError, Recommender
 from pslrec.recommender._frames import ranked_frame, rows_of

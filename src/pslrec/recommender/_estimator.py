@@ -1,4 +1,4 @@
-"""A model in five words: construct, fit, recommend, save, load."""
+"""The whole library in one class: construct, fit, recommend, save, load."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions, in_both
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.experiment import copy_run, files_of, run, save_run
+from pslrec.experiment import copy_run, finished_run, run, save_run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
 from pslrec.losses import Loss
@@ -33,31 +33,52 @@ from pslrec.training import Listener
 
 logger = logging.getLogger(__name__)
 
+# What a run says its source is, where there is nothing to load it from again.
 IN_MEMORY = "(in memory)"
-NEW_USER = "; for somebody who was not there in training, call `recommend_for` with their history"
-NEW_ITEM = "; it was not there in training: leave it out, train again, or give `parents={new item: known item}`"
+NEW_USER = "; for a user who was not in the training data, call `recommend_for` with their history"
+NEW_ITEM = (
+    "; it was not in the training data: leave it out, train again, "
+    "or pass `parents={new item: known item}`"
+)
 
 
+# The two built-in bases are those of scikit-learn's error; with the second one, `hasattr` says
+# that a fitted attribute is absent instead of raising.
 class NotFittedError(PslrecError, ValueError, AttributeError):
-    """A recommender was asked for something before it was fitted."""
+    """A recommender was used before it was fitted."""
 
 
 class Recommender:
-    """Trains a model on interactions and recommends items, by external ids; follows the conventions of scikit-learn.
+    """Train a model on interactions and recommend items, following scikit-learn conventions.
+
+    Users and items are named by the ids in your data.
 
     Args:
-        loss: name of the loss, see `pslrec.losses.LOSSES`; or a class or an instance of one, such as
-            `MyLoss(0.3)`, of which the options are taken.
-        backbone: name of the backbone, see `pslrec.backbones.BACKBONES`; or a class or an instance.
-        options: any other setting of a run: by its last word (`epochs=50`, `temperature=0.1`, `dimension=128`,
-            `refit=True`), or in full with two underscores for the dot (`training__epochs=50`); and `preset="fast"` for
-            settings that belong together.
+        loss: name of the ranking loss (`pslrec.losses.LOSSES` lists them), or a class or an
+            instance of one, such as `MyLoss(0.3)`, whose options are taken over.
+        backbone: name of the backbone (`pslrec.backbones.BACKBONES` lists them), or a class or an
+            instance.
+        options: any other setting of a run. Short names work where they are unambiguous
+            (`epochs=50`, `temperature=0.1`, `dimension=128`, `refit=True`), full names always do,
+            with two underscores for the dot (`training__epochs=50`). `preset="fast"` or
+            `preset="best"` sets several at once; explicit options override it.
 
-    After `fit` there are `model_` (the `TrainedModel`), `config_` (the settings, every default written out), `metrics_`,
-    `users_` and `items_` (external ids), `n_users_` and `n_items_`.
+    Attributes:
+        model_: the `TrainedModel`, which works on row numbers instead of ids.
+        config_: the settings of the run, with every default written out.
+        metrics_: how the model was evaluated, such as `metrics_["validation"]["ndcg@20"]`.
+        users_: ids of the users, a polars Series.
+        items_: ids of the items, a polars Series.
+        n_users_: number of users.
+        n_items_: number of items.
 
-    >>> log = pl.DataFrame({"user": [1, 1, 1, 2, 2, 2, 3, 3], "item": ["a", "b", "c", "a", "b", "d", "b", "d"]})
-    >>> recommender = Recommender("sl", epochs=5, dimension=4, negatives="catalog").fit(log, validation="none")
+    The attributes that end in an underscore exist after `fit`.
+
+    >>> log = pl.DataFrame(
+    ...     {"user": [1, 1, 1, 2, 2, 2, 3, 3], "item": ["a", "b", "c", "a", "b", "d", "b", "d"]}
+    ... )
+    >>> recommender = Recommender("sl", epochs=5, dimension=4, negatives="catalog")
+    >>> recommender = recommender.fit(log, validation="none")
     >>> recommender.recommend(3, k=2).select("user", "item", "rank")["item"].sort().to_list()
     ['a', 'c']
     >>> recommender.recommend_for(["a", "c"], k=1).columns
@@ -70,30 +91,46 @@ class Recommender:
         backbone: str | Backbone | type[Backbone] = "mf",
         **options: Any,
     ) -> None:
-        self.loss, self.backbone = loss, backbone
+        # Options are checked by `fit`: scikit-learn wants constructors that only store.
+        self.loss = loss
+        self.backbone = backbone
         self._options = options
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn passes it
-        """All arguments of the constructor."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """The arguments of the constructor.
+
+        Args:
+            deep: has no effect; scikit-learn passes it.
+        """
         return {"loss": self.loss, "backbone": self.backbone, **self._options}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; what was fitted stays until the next `fit`."""
-        changed = {**self.get_params(), **params}
-        loss, backbone = changed.pop("loss"), changed.pop("backbone")
-        settings_of(loss, backbone, changed)
-        self.loss, self.backbone, self._options = loss, backbone, changed
+        """Change arguments of the constructor; a fitted model stays until the next `fit`.
+
+        Args:
+            params: the arguments to change, by name.
+        """
+        options = {**self.get_params(), **params}
+        loss = options.pop("loss")
+        backbone = options.pop("backbone")
+        # Raises for an unknown option before anything is changed.
+        settings_of(loss, backbone, options)
+        self.loss = loss
+        self.backbone = backbone
+        self._options = options
         return self
 
     def __repr__(self) -> str:
-        return f"Recommender({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+        arguments = [f"{name}={value!r}" for name, value in self.get_params().items()]
+        return f"Recommender({', '.join(arguments)})"
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
         return hasattr(self, "model_")
 
     def __getattr__(self, name: str) -> Any:
-        # Options are attributes, too, as scikit-learn has it; this is asked only for what is not found otherwise.
+        # Python calls this only for attributes that it does not find otherwise. scikit-learn
+        # expects every argument of the constructor to be one, options included.
         options = self.__dict__.get("_options", {})
         if name in options:
             return options[name]
@@ -104,32 +141,56 @@ class Recommender:
         raise AttributeError(f"'Recommender' object has no attribute '{name}'")
 
     def fit(
-        self, interactions: Any, validation: Any = None, *, listeners: Sequence[Listener] = ()
+        self,
+        interactions: Any,
+        validation: Any = None,
+        *,
+        listeners: Sequence[Listener] = (),
     ) -> Self:
-        """Train.
+        """Train on interactions and keep the best epoch.
 
         Args:
-            interactions: a path, the name of a data set, a frame, a sparse matrix, `Interactions` or a `Dataset`.
-            validation: interactions to choose the epoch by; without them some are set apart, and "none" sets none apart.
-            listeners: are told what happens in training.
+            interactions: a path, the name of a data set, a polars or pandas frame, a sparse
+                matrix, `Interactions` or a `Dataset`.
+            validation: interactions to choose the best epoch by. By default some of the training
+                interactions are held out for it; with "none" nothing is held out and the last
+                epoch is taken.
+            listeners: functions that are called with every event of training.
+
+        Returns:
+            The recommender itself.
         """
         settings = settings_of(self.loss, self.backbone, self._options)
         if isinstance(validation, str) and validation == "none":
-            settings, validation = {**settings, "data.validation": "none"}, None
-        source = str(interactions) if isinstance(interactions, str | Path) else IN_MEMORY
-        config = RunConfig.from_settings({**settings, "data.source": source})
-        result = run(
-            config, data=_with_validation(read_any(interactions), validation), listeners=listeners
-        )
-        self._take(TrainedModel(files_of(result)), result.config)
+            settings["data.validation"] = "none"
+            validation = None
+        settings["data.source"] = IN_MEMORY
+        if isinstance(interactions, str | Path):
+            settings["data.source"] = str(interactions)
+        # Before the data are read, which takes longer than finding a misspelt option.
+        config = RunConfig.from_settings(settings)
+        data = read_any(interactions)
+        if validation is not None:
+            data = _with_validation(data, validation)
+        result = run(config, data=data, listeners=listeners)
+        # Kept for `save`, which writes more than the model holds.
         self._result = result
+        self._take(TrainedModel(finished_run(result)), result.config)
         self._origin: Path | None = None
         return self
 
-    def _take(self, model: TrainedModel, config: RunConfig) -> None:
-        self.model_, self.config_, self.metrics_ = model, config, dict(model.metrics)
-        self.users_, self.items_ = model.users.series, model.items.series
-        self.n_users_, self.n_items_ = model.n_users, model.n_items
+    def _take(
+        self,
+        model: TrainedModel,
+        config: RunConfig,
+    ) -> None:
+        self.model_ = model
+        self.config_ = config
+        self.metrics_ = dict(model.metrics)
+        self.users_ = model.users.series
+        self.items_ = model.items.series
+        self.n_users_ = model.n_users
+        self.n_items_ = model.n_items
 
     def recommend(
         self,
@@ -141,25 +202,28 @@ class Recommender:
         parents: Mapping[Any, Any] | None = None,
         output: Output = "polars",
     ) -> Any:
-        """The best items of users known from training, as a frame with the columns user, item, score and rank.
+        """Recommend items to users from the training data.
 
         Args:
-            users: one id or many; all if not given.
+            users: one id or several; all users by default.
             k: length of the lists.
-            exclude_seen: leave out what the user had in the data.
-            items: ids to choose from; all if not given.
-            parents: items that were not there in training, each with the known item in whose place it is ranked.
-            output: polars, pandas or numpy.
+            exclude_seen: leave out items that the user has in the training data.
+            items: ids to choose from; all items by default.
+            parents: items that were not in the training data, each with the known item that it is
+                ranked like: `{"new": "known"}`.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            A frame with the columns user, item, score and rank, best items first.
         """
         model = self._model(parents)
-        rows = (
-            torch.arange(model.n_users) if users is None else rows_of(users, model.users, NEW_USER)
-        )
-        chosen = None if items is None else rows_of(items, model.items, NEW_ITEM)
-        top = model.recommend(rows, k, exclude_seen=exclude_seen, items=chosen)
-        return given_as(
-            ranked_frame(model.users.series.gather(rows.numpy()), top, model.items), output
-        )
+        rows = torch.arange(model.n_users)
+        if users is not None:
+            rows = rows_of(users, model.users, NEW_USER)
+        candidates = _candidate_rows(items, model)
+        top = model.recommend(rows, k, exclude_seen=exclude_seen, items=candidates)
+        names = model.users.series.gather(rows.numpy())
+        return given_as(ranked_frame(names, top, model.items), output)
 
     def recommend_for(
         self,
@@ -171,111 +235,171 @@ class Recommender:
         parents: Mapping[Any, Any] | None = None,
         output: Output = "polars",
     ) -> Any:
-        """The best items of people who were not there in training.
+        """Recommend items to new users, given the items that they have.
 
         Args:
-            history: item ids of one person, or several such lists, or lists by name, or interactions; people without names are
-                numbered from 0 in the column `user`.
+            history: item ids of one user, a list of such lists, a mapping from user to item ids,
+                or interactions. Users without a name are numbered from 0.
             k: length of the lists.
-            exclude_seen: leave out what is in the history.
-            items: ids to choose from; all if not given.
-            parents: items that were not there in training, each with the known item in whose place it stands.
-            output: polars, pandas or numpy.
+            exclude_seen: leave out the items of the history.
+            items: ids to choose from; all items by default.
+            parents: items that were not in the training data, each with the known item that it is
+                treated like: `{"new": "known"}`.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            A frame with the columns user, item, score and rank, best items first.
         """
         model = self._model(parents)
         names, histories = histories_of(history)
         rows = [rows_of(ids, model.items, NEW_ITEM) for ids in histories]
-        chosen = None if items is None else rows_of(items, model.items, NEW_ITEM)
-        top = model.recommend_for(rows, k, exclude_seen=exclude_seen, items=chosen)
+        candidates = _candidate_rows(items, model)
+        top = model.recommend_for(rows, k, exclude_seen=exclude_seen, items=candidates)
         return given_as(ranked_frame(pl.Series("user", names), top, model.items), output)
 
-    def similar_items(self, items: Any, k: int = 20, *, output: Output = "polars") -> Any:
-        """The items nearest to one or many, by cosine, with the columns item, similar, score and rank."""
+    def similar_items(
+        self,
+        items: Any,
+        k: int = 20,
+        *,
+        output: Output = "polars",
+    ) -> Any:
+        """Find the items most similar to given ones, by the cosine of their vectors.
+
+        Args:
+            items: one id or several.
+            k: length of the lists.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            A frame with the columns item, similar, score and rank, most similar items first.
+        """
         model = self._model()
         rows = rows_of(items, model.items, NEW_ITEM)
+        top = model.similar_items(rows, k)
         names = model.items.series.gather(rows.numpy())
-        return given_as(
-            ranked_frame(
-                names, model.similar_items(rows, k), model.items, columns=("item", "similar")
-            ),
-            output,
-        )
+        frame = ranked_frame(names, top, model.items, columns=("item", "similar"))
+        return given_as(frame, output)
 
-    def similar_users(self, users: Any, k: int = 20, *, output: Output = "polars") -> Any:
-        """The users nearest to one or many, by cosine, with the columns user, similar, score and rank."""
+    def similar_users(
+        self,
+        users: Any,
+        k: int = 20,
+        *,
+        output: Output = "polars",
+    ) -> Any:
+        """Find the users most similar to given ones, by the cosine of their vectors.
+
+        Args:
+            users: one id or several.
+            k: length of the lists.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            A frame with the columns user, similar, score and rank, most similar users first.
+        """
         model = self._model()
         rows = rows_of(users, model.users)
+        top = model.similar_users(rows, k)
         names = model.users.series.gather(rows.numpy())
-        return given_as(
-            ranked_frame(
-                names, model.similar_users(rows, k), model.users, columns=("user", "similar")
-            ),
-            output,
-        )
+        frame = ranked_frame(names, top, model.users, columns=("user", "similar"))
+        return given_as(frame, output)
 
     def score(
-        self, users: Any, items: Any, *, parents: Mapping[Any, Any] | None = None
+        self,
+        users: Any,
+        items: Any,
+        *,
+        parents: Mapping[Any, Any] | None = None,
     ) -> np.ndarray:
-        """The score of each user for the item at the same place; one id on either side goes with all on the other.
+        """Score pairs of users and items; higher is better.
 
         Args:
-            users: one id or many.
-            items: one id or many.
-            parents: items that were not there in training, each with the known item in whose place it is scored.
+            users: one id or several.
+            items: as many ids as users; a single id on one side is paired with every id on the
+                other.
+            parents: items that were not in the training data, each with the known item that it is
+                scored like: `{"new": "known"}`.
+
+        Returns:
+            One score per pair.
         """
         model = self._model(parents)
-        user_rows, item_rows = (
-            rows_of(users, model.users, NEW_USER),
-            rows_of(items, model.items, NEW_ITEM),
-        )
-        if 1 not in (len(user_rows), len(item_rows)) and len(user_rows) != len(item_rows):
+        user_rows = rows_of(users, model.users, NEW_USER)
+        item_rows = rows_of(items, model.items, NEW_ITEM)
+        is_single = len(user_rows) == 1 or len(item_rows) == 1
+        if not is_single and len(user_rows) != len(item_rows):
             raise DataError(
-                f"`users` and `items` must be of one length, got {len(user_rows)} and {len(item_rows)}"
+                "`users` and `items` must have the same length, "
+                f"got {len(user_rows)} and {len(item_rows)}"
             )
-        pairs = torch.broadcast_tensors(user_rows, item_rows)
-        scores: np.ndarray = model.score(*pairs).numpy()
+        user_rows, item_rows = torch.broadcast_tensors(user_rows, item_rows)
+        scores: np.ndarray = model.score(user_rows, item_rows).numpy()
         return scores
 
-    def evaluate(self, interactions: Any, *, k: Sequence[int] = (5, 20, 50)) -> dict[str, float]:
-        """Rank the catalogue for users that the model knows, hide what they had before, and compare with what they did.
+    def evaluate(
+        self,
+        interactions: Any,
+        *,
+        k: Sequence[int] = (5, 20, 50),
+    ) -> dict[str, float]:
+        """Evaluate the recommendations against interactions that were not used in training.
 
         Args:
-            interactions: what they did after training, in any form that `fit` takes. Unknown users and items are left out, and
-                so is what was in training, which the lists hide; how many that are is logged.
+            interactions: what users did later, in any form that `fit` takes. Interactions of
+                unknown users or items are left out, and so are those from training; a warning says
+                how many.
             k: lengths of the lists.
+
+        Returns:
+            Means over users by name, such as `ndcg@20`.
         """
         model = self._model()
-        found = read_any(interactions)
-        given = found.test if isinstance(found, Dataset) else found
-        rows = np.repeat(np.arange(model.n_users), model.seen.lengths)
-        train = Interactions(rows, model.seen.items, model.users, model.items)
+        given = read_any(interactions)
+        if isinstance(given, Dataset):
+            given = given.test
+        # Lists hide what the model was given, validation data included.
+        seen_users = np.repeat(np.arange(model.n_users), model.seen.lengths)
+        train = Interactions(seen_users, model.seen.items, model.users, model.items)
         test = _to_evaluate(given, onto(given, model.users, model.items), train)
         scorer = EmbeddingScorer(model.user_vectors, model.item_vectors)
-        result = evaluate(scorer, Dataset(train, test, n_left_out=len(given) - len(test)), k=k)
+        dataset = Dataset(train, test, n_left_out=len(given) - len(test))
+        result = evaluate(scorer, dataset, k=k)
         logger.info("%s", result.evaluated.sentence("given"))
         return result.metrics
 
     def save(self, path: Path | str) -> None:
-        """Write a run directory, which `Recommender.load` and every command of `pslrec` read."""
+        """Save to a run directory, which `Recommender.load` and all `pslrec` commands can read.
+
+        Args:
+            path: directory to make.
+        """
+        # Raises if there is no model yet.
         self._model()
         place = local_path(path, error=ConfigError)
         if self._origin is None:
             save_run(self._result, place)
-        elif place.exists():
+            return
+        # A loaded model has no `RunResult` to write, so the files are copied.
+        if place.exists():
             raise ConfigError(f"{path} exists already; choose another directory")
-        elif not self._origin.is_dir():
+        if not self._origin.is_dir():
             raise ConfigError(
-                f"{self._origin}, from which this Recommender was loaded, is not there any more"
+                f"{self._origin}, from which this Recommender was loaded, no longer exists"
             )
-        else:
-            copy_run(self._origin, place)
+        copy_run(self._origin, place)
 
     @classmethod
     def load(cls, path: Path | str) -> "Recommender":
-        """A fitted recommender, from the directory of a finished run; nothing in it is executed."""
+        """Load a fitted recommender from the directory of a finished run.
+
+        Args:
+            path: the directory. Its files are checked, and nothing in them is executed.
+        """
         local_path(path, error=ConfigError)
         model = TrainedModel.load(path)
-        config = RunConfig.from_toml(Path(path) / "config.toml")
+        config = RunConfig.checked(model.config)
+        # With all options in full, so that `fit` trains by the same settings again.
         loaded = cls(config.loss.name, config.backbone.name, **options_of(config))
         loaded._take(model, config)
         loaded._origin = Path(path)
@@ -283,52 +407,64 @@ class Recommender:
 
     def _model(self, parents: Mapping[Any, Any] | None = None) -> TrainedModel:
         model: TrainedModel = self.model_
-        return model.with_parents(parents) if parents else model
+        if parents:
+            return model.with_parents(parents)
+        return model
 
 
-def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) -> Interactions:
-    """What of the given interactions a model can be evaluated by: known to it, and not what it was trained on."""
+def _candidate_rows(items: Any, model: TrainedModel) -> torch.Tensor | None:
+    if items is None:
+        return None
+    return rows_of(items, model.items, NEW_ITEM)
+
+
+def _to_evaluate(
+    given: Interactions,
+    known: Interactions,
+    train: Interactions,
+) -> Interactions:
+    """The known interactions that were not trained on; warns of those that are left out."""
     if not len(known):
         raise DataError(
-            "`interactions` has no row whose user and item were both there in training; give others"
+            "`interactions` has no row whose user and item were both in the training data; "
+            "give others"
         )
     is_learnt = in_both(known, train)
+    n_given = f"{len(given):,}"
     if is_learnt.all():
         raise DataError(
-            f"all {len(known):,} rows of `interactions` that the model knows were in training, so its lists hide them; "
+            f"all {len(known):,} rows of `interactions` that the model knows were in training, "
+            "so its lists hide them; "
             "evaluate on what came later, or on what was set apart before `fit`"
         )
     if is_learnt.any():
         logger.warning(
             "%s of %s rows were in training and are left out, as the lists hide them",
             f"{int(is_learnt.sum()):,}",
-            f"{len(given):,}",
+            n_given,
         )
     if len(known) < len(given):
         logger.warning(
-            "%s of %s rows are left out: their user or item was not there in training",
+            "%s of %s rows are left out: their user or item was not in the training data",
             f"{len(given) - len(known):,}",
-            f"{len(given):,}",
+            n_given,
         )
     return known.select(~is_learnt)
 
 
-def _with_validation(data: Interactions | Dataset, validation: Any) -> Interactions | Dataset:
-    if validation is None:
-        return data
-    dataset = (
-        data
-        if isinstance(data, Dataset)
-        else Dataset(data, data.select(np.zeros(0, dtype=np.int64)))
-    )
-    found = read_any(validation)
-    given = onto(
-        found.whole() if isinstance(found, Dataset) else found,
-        dataset.user_vocabulary,
-        dataset.item_vocabulary,
-    )
-    if not len(given):
+def _with_validation(data: Interactions | Dataset, validation: Any) -> Dataset:
+    if isinstance(data, Dataset):
+        dataset = data
+    else:
+        nothing = data.select(np.zeros(0, dtype=np.int64))
+        dataset = Dataset(data, nothing)
+    given = read_any(validation)
+    if isinstance(given, Dataset):
+        given = given.whole()
+    # A user or item without a row in training cannot be ranked.
+    known = onto(given, dataset.user_vocabulary, dataset.item_vocabulary)
+    if not len(known):
         raise DataError(
             "`validation` has no interaction whose user and item are both in the training data"
         )
-    return replace(dataset, validation=given)
+    return replace(dataset, validation=known)

@@ -17,77 +17,124 @@ Output = Literal["polars", "pandas", "numpy"]
 
 
 def read_any(data: Any) -> Interactions | Dataset:
-    """Whatever the data layer reads: a name, a path, a frame, a sparse matrix, or what it has read already."""
+    """Read whatever the data layer can read.
+
+    Args:
+        data: a name, a path, a frame, a sparse matrix, `Interactions` or a `Dataset`.
+    """
     if isinstance(data, Dataset):
         return data
-    return (
-        load(data)
-        if isinstance(data, str) or hasattr(data, "__fspath__")
-        else read_interactions(data)
-    )
+    if isinstance(data, str) or hasattr(data, "__fspath__"):
+        return load(data)
+    return read_interactions(data)
 
 
-def onto(interactions: Interactions, users: Vocabulary, items: Vocabulary) -> Interactions:
-    """The interactions whose user and item are both known, over other vocabularies."""
-    user_rows, item_rows = (
-        np.array(
-            [-1 if (row := known.find(each)) is None else row for each in own.series.to_list()],
-            dtype=np.int64,
-        )
-        for own, known in (
-            (interactions.user_vocabulary, users),
-            (interactions.item_vocabulary, items),
-        )
-    )
-    new_users, new_items = user_rows[interactions.users], item_rows[interactions.items]
-    kept = (new_users >= 0) & (new_items >= 0)
-    return Interactions(new_users[kept], new_items[kept], users, items)
+def onto(
+    interactions: Interactions,
+    users: Vocabulary,
+    items: Vocabulary,
+) -> Interactions:
+    """The interactions whose user and item are both known, in the rows of other vocabularies.
+
+    Args:
+        interactions: over their own vocabularies.
+        users: the known users.
+        items: the known items.
+    """
+    user_rows = _rows_in(users, interactions.user_vocabulary)[interactions.users]
+    item_rows = _rows_in(items, interactions.item_vocabulary)[interactions.items]
+    is_known = (user_rows >= 0) & (item_rows >= 0)
+    return Interactions(user_rows[is_known], item_rows[is_known], users, items)
 
 
-def rows_of(ids: Any, vocabulary: Vocabulary, hint: str = "") -> Tensor:
-    """Rows of one external id or many."""
-    listed = as_ids(ids)
-    found = [vocabulary.find(each) for each in listed]
-    unknown = [each for each, row in zip(listed, found, strict=True) if row is None]
+def _rows_in(known: Vocabulary, own: Vocabulary) -> np.ndarray:
+    rows = np.full(len(own), -1, dtype=np.int64)
+    for place, identifier in enumerate(own.series.to_list()):
+        row = known.find(identifier)
+        if row is not None:
+            rows[place] = row
+    return rows
+
+
+def rows_of(
+    ids: Any,
+    vocabulary: Vocabulary,
+    hint: str = "",
+) -> Tensor:
+    """Rows of one external id or several.
+
+    Args:
+        ids: one id, or any list or column of them.
+        vocabulary: knows the ids.
+        hint: is added to the error for an unknown id.
+    """
+    rows = []
+    unknown = []
+    for identifier in as_ids(ids):
+        row = vocabulary.find(identifier)
+        if row is None:
+            unknown.append(identifier)
+        else:
+            rows.append(row)
     if unknown:
-        others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        # One is named; thousands would bury the hint.
+        others = ""
+        if len(unknown) > 1:
+            others = f" and {len(unknown) - 1} more"
         raise UnknownNameError(f"unknown {vocabulary.kind} `{unknown[0]}`{others}{hint}")
-    return torch.tensor([row for row in found if row is not None], dtype=torch.int64)
+    return torch.tensor(rows, dtype=torch.int64)
 
 
 def as_ids(ids: Any) -> list[Any]:
-    """One id, or any column or list of them, as a list."""
+    """One id, or any column or list of ids, as a list.
+
+    Args:
+        ids: a scalar counts as one id; a text is one id, too.
+    """
     if isinstance(ids, str | bytes | int) or not isinstance(ids, Iterable):
         return [ids]
+    # Columns of polars and pandas have `to_list`, arrays and tensors `tolist`. Both give Python's
+    # own numbers, which vocabularies compare by.
     to_list = getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
-    found = to_list() if to_list is not None else list(ids)
-    return found if isinstance(found, list) else [found]
+    if to_list is None:
+        return list(ids)
+    found = to_list()
+    if isinstance(found, list):
+        return found
+    # An array of no dimension gives its one value.
+    return [found]
 
 
 def histories_of(history: Any) -> tuple[list[Any], list[list[Any]]]:
-    """Names and item ids of people: of one list of ids, several lists, lists by name, or a frame of interactions."""
+    """Names of users, and the item ids of each.
+
+    Args:
+        history: item ids of one user, several such lists, lists by user, or interactions.
+    """
     if isinstance(history, Mapping):
         return list(history), [as_ids(ids) for ids in history.values()]
-    if isinstance(history, Interactions | pl.LazyFrame) or (
-        is_frame(history) and hasattr(history, "columns")
-    ):
-        frame = (
-            read_interactions(history).to_frame().group_by("user", maintain_order=True).agg("item")
-        )
-        return frame["user"].to_list(), frame["item"].to_list()
+    # A single column of ids can be read like a table, too, but has no columns itself.
+    has_columns = is_frame(history) and hasattr(history, "columns")
+    if isinstance(history, Interactions | pl.LazyFrame) or has_columns:
+        pairs = read_interactions(history).to_frame()
+        by_user = pairs.group_by("user", maintain_order=True).agg("item")
+        return by_user["user"].to_list(), by_user["item"].to_list()
     if isinstance(history, str):
+        # It is iterable as well, and would be taken for a list of letters.
         raise DataError(
-            f"`history` must be a list of item ids, got the text {history!r}; for one item write [{history!r}]"
+            f"`history` must be a list of item ids, got the text {history!r}; "
+            f"for one item write [{history!r}]"
         )
     listed = as_ids(history)
-    are_lists = [
-        isinstance(each, Iterable) and not isinstance(each, str | bytes) for each in listed
-    ]
-    if listed and all(are_lists):
-        return list(range(len(listed))), [as_ids(each) for each in listed]
-    if any(are_lists):
+    n_lists = 0
+    for entry in listed:
+        if isinstance(entry, Iterable) and not isinstance(entry, str | bytes):
+            n_lists += 1
+    if n_lists == 0:
+        return [0], [listed]
+    if n_lists < len(listed):
         raise DataError("`history` must hold item ids, or lists of item ids, not both")
-    return [0], [listed]
+    return list(range(n_lists)), [as_ids(entry) for entry in listed]
 
 
 def ranked_frame(
@@ -96,38 +143,47 @@ def ranked_frame(
     vocabulary: Vocabulary,
     columns: tuple[str, str] = ("user", "item"),
 ) -> pl.DataFrame:
-    """Ranked lists as one frame: who, what, score, and rank from 1.
+    """Ranked lists as one frame with a score and a rank from 1.
 
     Args:
-        names: external ids of whose lists these are.
+        names: external ids of the users (or items) that the lists belong to.
         top: the lists.
-        vocabulary: external ids of what is in them.
-        columns: what the first two columns are called.
+        vocabulary: external ids of the entries of the lists.
+        columns: names of the first two columns.
     """
-    shown = (top.items >= 0).numpy()
-    owners, places = np.nonzero(shown)
+    # Lists that are shorter than the others end in -1.
+    is_shown = (top.items >= 0).numpy()
+    owners, places = np.nonzero(is_shown)
+    owner_column, entry_column = columns
     return pl.DataFrame(
         {
-            columns[0]: names.gather(owners),
-            columns[1]: vocabulary.series.gather(top.items.numpy()[shown]),
-            "score": top.scores.numpy()[shown],
+            owner_column: names.gather(owners),
+            entry_column: vocabulary.series.gather(top.items.numpy()[is_shown]),
+            "score": top.scores.numpy()[is_shown],
             "rank": (places + 1).astype(np.int32),
         }
     )
 
 
 def given_as(frame: pl.DataFrame, output: str) -> Any:
-    """The frame as a polars or pandas frame, or a structured array."""
+    """The frame in the library that was asked for.
+
+    Args:
+        frame: is returned as it is for "polars".
+        output: "polars", "pandas", or "numpy" for a structured array.
+    """
     if output == "polars":
         return frame
     if output == "numpy":
         return frame.to_numpy(structured=True)
     if output != "pandas":
         raise ConfigError(f"`output` must be polars, pandas or numpy, got {output!r}")
+    # Imported here, as it is optional and slow to load.
     try:
         import pandas as pd
     except ImportError:
         raise ConfigError(
             '`output="pandas"` needs pandas, which is not installed: run `pip install pandas`'
         ) from None
+    # Not `to_pandas`, which needs pyarrow as well.
     return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})

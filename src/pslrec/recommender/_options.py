@@ -13,9 +13,10 @@ from pslrec.registry import constructor_parameters
 def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted name.
 
-    An option is the last word of a setting (`epochs`, `temperature`, `dimension`) where only one ends so, or all of it with
-    two underscores for the dot (`training__epochs`). Options of the loss and the backbone come before others. `preset` names
-    settings that belong together, over which the other options win.
+    An option is the last word of a setting (`epochs`, `temperature`, `dimension`), if no other
+    setting ends in it, or the whole name with two underscores for the dot (`training__epochs`).
+    Options of the loss and the backbone come before others. `preset` sets several at once; explicit
+    options override it.
 
     Args:
         loss: name of the loss, or a class or an instance of one, see `part_settings`.
@@ -26,27 +27,39 @@ def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[st
     {'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2, 'training.epochs': 5}
     """
     parts = part_settings("loss", loss) | part_settings("backbone", backbone)
-    loss, backbone = parts["loss.name"], parts["backbone.name"]
+    loss_name = parts["loss.name"]
+    backbone_name = parts["backbone.name"]
+    settings: dict[str, Any] = {}
     preset = options.get("preset")
-    named = {} if preset is None else preset_settings(preset, loss=loss)
-    named |= parts
-    given = {name: value for name, value in options.items() if name != "preset"}
-    return named | {_setting(name, loss, backbone): value for name, value in given.items()}
+    if preset is not None:
+        # First, so that everything below overrides it.
+        settings = preset_settings(preset, loss=loss_name)
+    settings |= parts
+    for option, value in options.items():
+        if option != "preset":
+            settings[_setting(option, loss_name, backbone_name)] = value
+    return settings
 
 
-def _setting(option: str, loss: str, backbone: str) -> str:
+def _setting(
+    option: str,
+    loss: str,
+    backbone: str,
+) -> str:
     if "__" in option or "." in option:
         return option.replace("__", ".")
     parts = {"loss": LOSSES[loss], "backbone": BACKBONES[backbone]}
     for section, part in parts.items():
         names = [parameter.name for parameter in constructor_parameters(part)]
+        # A backbone takes the data and the seed as well, which are not its settings.
         if option in names and option not in ("train", "seed"):
             return f"{section}.{option}"
     matches = [name for name in setting_names() if name.rpartition(".")[2] == option]
     if not matches:
         raise ConfigError(
-            f"unknown option `{option}` for loss `{loss}` and backbone `{backbone}`; options are the settings of a run, such as "
-            "`epochs`, `temperature`, `dimension`, or in full `training__epochs`"
+            f"unknown option `{option}` for loss `{loss}` and backbone `{backbone}`; options are "
+            "the settings of a run, such as `epochs`, `temperature`, `dimension`, or in full "
+            "`training__epochs`"
         )
     if len(matches) > 1:
         full = " or ".join(f"`{name.replace('.', '__')}`" for name in matches)
@@ -55,14 +68,19 @@ def _setting(option: str, loss: str, backbone: str) -> str:
 
 
 def options_of(config: RunConfig) -> dict[str, Any]:
-    """The options, in full, that give a configuration again."""
-    tree = config.model_dump(exclude_none=True)
-    parts = {name: tree.pop(name) for name in ("loss", "backbone")}
+    """The options, in full, from which `settings_of` gives a configuration again.
+
+    Args:
+        config: the settings of a run.
+    """
+    sections = config.model_dump(exclude_none=True)
+    # First, as a reader of a recommender's options looks for these.
+    ordered = {"loss": sections.pop("loss"), "backbone": sections.pop("backbone"), **sections}
     options: dict[str, Any] = {}
-    for section, values in {**parts, **tree}.items():
+    for section, values in ordered.items():
         for name, value in values.items():
-            if (section, name) not in (("loss", "name"), ("backbone", "name")) and not isinstance(
-                value, dict
-            ):
+            # The two names are arguments of their own.
+            is_name = section in ("loss", "backbone") and name == "name"
+            if not is_name and not isinstance(value, dict):
                 options[f"{section}__{name}"] = value
     return options

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pslrec.artifacts import RunDirectory
+from pslrec.artifacts import Model, RunDirectory
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions, SealedInteractions
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, RankingTask, evaluate, ranking_task
-from pslrec.experiment import TrainingData, load_training_data, scored_vectors
+from pslrec.experiment import TrainingData, load_training_data
 from pslrec.kernels import HIDDEN, top_k
 from pslrec.losses import LOSSES
 from pslrec.reporting._run_record import RunRecord
@@ -63,7 +63,7 @@ class Measurer:
         directory = RunDirectory(record.path)
         directory.check_data(data.dataset)
         similarity = LOSSES[config.loss.name].similarity
-        scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), similarity))
+        scorer = Model(directory.read_tables(), similarity).scorer()
         if isinstance(data.dataset.test, SealedInteractions):
             data.dataset.test.unseal("the run is finished")
 

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pslrec.artifacts import ArtifactError, RunDirectory, check_format
+from pslrec.artifacts import ArtifactError, Model, RunDirectory, check_format
 from pslrec.config import RunConfig
 from pslrec.data import Interactions, SealedInteractions, planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.experiment import TrainingData, load_training_data, run, scored_vectors, with_validation
+from pslrec.experiment import TrainingData, load_training_data, run, with_validation
 from pslrec.losses import LOSSES
 from pslrec.seeding import generator
 
@@ -131,7 +131,8 @@ def read_scores(
     test = data.dataset.test
     if isinstance(test, SealedInteractions):
         test.unseal("the run is finished")
-    users, items = scored_vectors(directory.read_model(), similarity)
+    model = Model(directory.read_tables(), similarity)
+    users, items = model.user_vectors, model.item_vectors
     known = {HELD_OUT: test, PLANTED: data.false_negatives}
     candidates = np.flatnonzero(data.train.user_counts() > 0)
     chosen = np.sort(generator(seed, "users to look at").permutation(candidates)[:most_users])

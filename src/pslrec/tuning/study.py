@@ -13,7 +13,12 @@ from pslrec.artifacts import DirectoryInUseError, read_metrics
 from pslrec.config import RunConfig, component_options
 from pslrec.errors import ConfigError
 from pslrec.evaluation import DEFAULT_METRICS
-from pslrec.experiment import build_batches, judge_chosen, load_training_data, train_on_validation
+from pslrec.experiment import (
+    build_batches,
+    evaluate_chosen,
+    load_training_data,
+    train_on_validation,
+)
 from pslrec.files import make_directory
 from pslrec.losses import LOSSES
 from pslrec.training import Event
@@ -179,7 +184,7 @@ def _reason(cells: Sequence[CellOutcome]) -> str:
 def _judged(path: Path) -> dict[str, Any]:
     while not (path / "metrics.json").exists():
         try:
-            return judge_chosen(path)
+            return evaluate_chosen(path)
         except DirectoryInUseError:
             time.sleep(WAIT_SECONDS)
     return read_metrics(path)

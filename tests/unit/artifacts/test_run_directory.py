@@ -2,7 +2,6 @@
 
 import json
 import os
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import polars as pl
 import pytest
 import torch
 
-from pslrec.artifacts import ArtifactError, RunDirectory, check_format, model_tensors
-from pslrec.artifacts._run_directory import FORMAT
+from pslrec.artifacts import FORMAT, ArtifactError, RunDirectory, check_format, trained_tables
 from pslrec.backbones import BACKBONES
 from pslrec.data import Dataset
 from pslrec.data._synthetic import checkerboard
@@ -53,7 +51,7 @@ def test_the_lock_goes_with_the_run_whatever_ends_it(tmp_path: Path) -> None:
 def test_a_refused_directory_is_not_left_locked(begun: Path) -> None:
     for _ in range(2):
         with (
-            pytest.raises(ArtifactError, match="holds a run already; go on with it with --resume"),
+            pytest.raises(ArtifactError, match="already holds a run; resume it with --resume"),
             RunDirectory(begun),
         ):
             pass
@@ -68,7 +66,7 @@ def test_a_directory_in_which_beginning_was_cut_short_can_be_begun_again(
     with RunDirectory(begun) as directory:
         assert not directory.is_started
         directory.begin('[loss]\nname = "bpr"\n', board, "inner-product")
-    assert tomllib.loads(RunDirectory(begun).read_config()) == {"loss": {"name": "bpr"}}
+    assert RunDirectory(begun).read_config() == {"loss": {"name": "bpr"}}
 
 
 @pytest.mark.parametrize("content", ["2\n", "", "\x00\x01"])
@@ -84,7 +82,7 @@ def test_another_format_is_explained(begun: Path, content: str) -> None:
         RunDirectory(begun, resume=True),
     ):
         pass
-    with pytest.raises(ArtifactError, match="holds no run"):
+    with pytest.raises(ArtifactError, match="is not a run directory: it has no file `format`"):
         check_format(begun.parent)
 
 
@@ -141,7 +139,7 @@ def test_data_that_changed_are_refused(begun: Path, board: Dataset) -> None:
     fewer = replace(board, train=board.train.select(board.train.users != 3))
     other = checkerboard(8, 10)
     for dataset in (fewer, other):
-        with pytest.raises(ArtifactError, match="was begun with other training data"):
+        with pytest.raises(ArtifactError, match="was started with other training data"):
             directory.check_data(dataset)
 
 
@@ -160,7 +158,7 @@ def test_a_file_that_is_no_checkpoint_is_named(begun: Path) -> None:
     directory = RunDirectory(begun)
     directory.save_best(BACKBONES["mf"](checkerboard(8, 8).train, dimension=4), 1)
     (begun / "model.safetensors").rename(begun / "checkpoint.safetensors")
-    with pytest.raises(ArtifactError, match=r"checkpoint\.safetensors is no checkpoint"):
+    with pytest.raises(ArtifactError, match=r"checkpoint\.safetensors is not a checkpoint"):
         directory.load_checkpoint()
 
 
@@ -201,9 +199,9 @@ def test_the_model_is_what_evaluation_mode_gives(begun: Path, board: Dataset, na
     backbone.train()
     RunDirectory(begun).save_best(backbone, 3)
     assert backbone.training
-    found = RunDirectory(begun).read_model()
+    found = RunDirectory(begun).read_tables()
     expected = backbone.eval()()
     assert torch.equal(found["users"], expected.users)
     assert torch.equal(found["items"], expected.items)
     assert ("user_table" in found) == (name != "mf")
-    assert found.keys() == model_tensors(backbone).keys()
+    assert found.keys() == trained_tables(backbone).keys()

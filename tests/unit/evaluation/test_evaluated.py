@@ -103,7 +103,7 @@ def test_evaluating_on_training_rows_is_refused():
 def test_evaluating_on_strangers_is_refused():
     recommender, _ = fitted()
     with pytest.raises(
-        DataError, match="has no row whose user and item were both there in training"
+        DataError, match="has no row whose user and item were both in the training data"
     ):
         recommender.evaluate(pl.DataFrame({"user": [1000], "item": [0]}))
 
@@ -117,4 +117,6 @@ def test_rows_of_training_are_told_and_left_out(caplog):
         found = recommender.evaluate(mixed)
     assert found == expected
     assert "2 of 6 rows were in training and are left out" in caplog.text
-    assert "1 of 6 rows are left out: their user or item was not there in training" in caplog.text
+    assert (
+        "1 of 6 rows are left out: their user or item was not in the training data" in caplog.text
+    )

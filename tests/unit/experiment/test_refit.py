@@ -58,7 +58,7 @@ def test_a_refit_is_the_training_on_both_parts_for_the_chosen_epochs(
     whole = replace(dataset, train=train, validation=None)
     epochs = refitted.metrics["best_epoch"]
     plain = run(configured(**{"training.epochs": epochs, "data.validation": "none"}), data=whole)
-    torch.testing.assert_close(refitted.model["users"], plain.model["users"])
+    torch.testing.assert_close(refitted.model.tables["users"], plain.model.tables["users"])
     assert refitted.metrics["test"] == pytest.approx(plain.metrics["test"])
     assert refitted.metrics["refit"]["epochs"] == epochs
     assert refitted.metrics["refit"]["pairs"] == len(train)
@@ -130,10 +130,10 @@ def test_a_refit_stops_a_longer_training_on_both_parts_at_the_chosen_epoch(
     assert dataset.validation is not None
     both = concatenate([dataset.train, dataset.validation])
     whole = TrainingData(replace(dataset, train=both, validation=None), both)
-    longer = build_trainer(config, whole, MemoryStore())
+    longer = build_trainer(config.resolved(), whole, MemoryStore())
     longer.fit(pause=lambda epoch: epoch == epochs)
-    torch.testing.assert_close(refitted.model["users"], longer.backbone().users.detach())
-    torch.testing.assert_close(refitted.model["items"], longer.backbone().items.detach())
+    torch.testing.assert_close(refitted.model.tables["users"], longer.backbone().users.detach())
+    torch.testing.assert_close(refitted.model.tables["items"], longer.backbone().items.detach())
 
 
 @pytest.mark.parametrize("length", ["stopped by patience", "auto stopped by patience"])
@@ -163,7 +163,9 @@ def test_a_resumed_refit_keeps_the_horizon(
     # The pass that was under way is begun again where its checkpoint was written.
     assert rates[n_before:] in (unbroken, unbroken[1:])
     assert resumed.metrics["refit"] == whole.metrics["refit"]
-    torch.testing.assert_close(resumed.model["users"], whole.model["users"], rtol=0, atol=0)
+    torch.testing.assert_close(
+        resumed.model.tables["users"], whole.model.tables["users"], rtol=0, atol=0
+    )
 
 
 def test_a_refit_keeps_what_the_choice_was_made_by(dataset: Dataset, tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_a_refit_keeps_what_the_choice_was_made_by(dataset: Dataset, tmp_path: P
     assert metrics["validation"] == pytest.approx(plain.metrics["validation"])
     assert metrics["refit"]["test_before"] == pytest.approx(plain.metrics["test"])
     selected = read_tensors(tmp_path / "run" / "selected.safetensors")[0]
-    torch.testing.assert_close(selected["users"], plain.model["users"])
+    torch.testing.assert_close(selected["users"], plain.model.tables["users"])
     model = TrainedModel.load(tmp_path / "run")
     assert model.seen.lengths.sum() == metrics["refit"]["pairs"]
 
@@ -195,12 +197,14 @@ def test_a_refit_that_was_stopped_goes_on_to_the_same_model(
     with pytest.raises(TrainingInterrupted):
         run(settings, data=dataset, out=tmp_path / "stopped", listeners=[stop])
     resumed = run(settings, data=dataset, out=tmp_path / "stopped", resume=True)
-    torch.testing.assert_close(resumed.model["users"], whole.model["users"], rtol=0, atol=0)
+    torch.testing.assert_close(
+        resumed.model.tables["users"], whole.model.tables["users"], rtol=0, atol=0
+    )
     assert resumed.metrics["test"] == whole.metrics["test"]
     assert resumed.metrics["refit"] == whole.metrics["refit"]
 
 
-def test_a_refitted_run_is_judged_again_without_its_validation_part(tmp_path: Path) -> None:
+def test_a_refitted_run_is_evaluated_again_without_its_validation_part(tmp_path: Path) -> None:
     settings = RunConfig.from_settings(
         {**SETTINGS, "data.source": "synthetic", "training.refit": True, "training.epochs": 1}
     )

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pslrec.artifacts import RunDirectory
+from pslrec.artifacts import FinishedRun, RunDirectory
 from pslrec.data import Dataset, Interactions, Vocabulary
-from pslrec.inference import RunFiles
 
 N_USERS, N_ITEMS, DIMENSION = 6, 8, 4
 
@@ -47,15 +46,15 @@ def tables() -> dict[str, Tensor]:
 
 
 @pytest.fixture
-def make_files(board: Dataset, tables: dict[str, Tensor]) -> Callable[..., RunFiles]:
+def make_run(board: Dataset, tables: dict[str, Tensor]) -> Callable[..., FinishedRun]:
     """A run of any loss and backbone with these tables."""
 
-    def make(loss: str = "psl-relu", backbone: str = "mf", **options: Any) -> RunFiles:
+    def make(loss: str = "psl-relu", backbone: str = "mf", **options: Any) -> FinishedRun:
         rows = {name: tables[f"{name}s"] for name in ("user", "item")}
         own = {} if backbone == "mf" else {"user_table": rows["user"], "item_table": rows["item"]}
         validation = board.validation
         assert validation is not None
-        return RunFiles(
+        return FinishedRun(
             config={
                 "loss": {"name": loss, **options},
                 "backbone": {"name": backbone},
@@ -79,6 +78,6 @@ def run_path(tmp_path: Path, board: Dataset, tables: dict[str, Tensor]) -> Path:
     config = '[loss]\nname = "sl"\ntemperature = 0.2\n\n[backbone]\nname = "mf"\n'
     with RunDirectory(tmp_path / "run") as directory:
         directory.begin(config, board, "half-cosine")
-        directory.write_model(tables, 3)
+        directory.write_tables(tables, 3)
         directory.write_metrics({"test": {"ndcg@20": 0.5}})
     return tmp_path / "run"

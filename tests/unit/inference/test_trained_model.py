@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from pslrec.artifacts import FinishedRun
 from pslrec.data import Dataset
 from pslrec.errors import ConfigError, DataError, PslrecError, UnknownNameError
-from pslrec.inference import RunFiles, TrainedModel, top_items
+from pslrec.inference import TrainedModel, top_items
 
-MakeFiles = Callable[..., RunFiles]
+MakeRun = Callable[..., FinishedRun]
 
 
 def seen_of(board: Dataset, user: int) -> set[int]:
@@ -30,11 +31,11 @@ def naive_list(scores: torch.Tensor, hidden: set[int], k: int) -> list[int]:
 
 @pytest.mark.parametrize("loss", ["psl-relu", "bpr"])
 def test_recommend_equals_a_sort_without_training_and_validation_items(
-    make_files: MakeFiles, board: Dataset, loss: str
+    make_run: MakeRun, board: Dataset, loss: str
 ) -> None:
-    model = TrainedModel(make_files(loss))
+    model = TrainedModel(make_run(loss))
     top = model.recommend(torch.arange(6), 3)
-    tables = make_files().tables
+    tables = make_run().tables
     users, items = tables["users"], tables["items"]
     if loss == "psl-relu":
         users, items = functional.normalize(users, dim=1) / 2, functional.normalize(items, dim=1)
@@ -44,28 +45,28 @@ def test_recommend_equals_a_sort_without_training_and_validation_items(
         torch.testing.assert_close(top.scores[user], (users[user] @ items.T)[expected])
 
 
-def test_seen_items_come_back_when_asked_for(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files())
+def test_seen_items_come_back_when_asked_for(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run())
     shown = model.recommend(torch.tensor([0]), 8, exclude_seen=False).items[0]
     assert sorted(shown.tolist()) == list(range(8))
 
 
-def test_lists_shorter_than_k_end_in_nothing(make_files: MakeFiles) -> None:
-    top = TrainedModel(make_files()).recommend(torch.tensor([0, 1]), 10**9)
+def test_lists_shorter_than_k_end_in_nothing(make_run: MakeRun) -> None:
+    top = TrainedModel(make_run()).recommend(torch.tensor([0, 1]), 10**9)
     assert top.items.shape == (2, 8)
     assert top.items[0].tolist()[-3:] == [-1, -1, -1]
     assert top.scores[0].isinf().sum() == 3
     assert (top.items[1] == -1).sum() == 4  # one of its items is in validation
 
 
-def test_only_the_given_items_are_ranked(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files())
+def test_only_the_given_items_are_ranked(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run())
     top = model.recommend(torch.tensor([0]), 5, items=torch.tensor([7, 6, 0, 6]))
     assert top.items[0].tolist() == [6, 7, -1]  # 0 was seen
 
 
-def test_the_memory_budget_changes_nothing(make_files: MakeFiles) -> None:
-    large, small = TrainedModel(make_files()), TrainedModel(make_files(), memory_budget=1)
+def test_the_memory_budget_changes_nothing(make_run: MakeRun) -> None:
+    large, small = TrainedModel(make_run()), TrainedModel(make_run(), memory_budget=1)
     for one, other in zip(
         large.recommend(torch.arange(6), 4), small.recommend(torch.arange(6), 4), strict=True
     ):
@@ -73,10 +74,10 @@ def test_the_memory_budget_changes_nothing(make_files: MakeFiles) -> None:
 
 
 def test_similar_items_equal_a_sort_of_cosines_without_the_item_itself(
-    make_files: MakeFiles,
+    make_run: MakeRun,
 ) -> None:
-    model = TrainedModel(make_files("bpr"))
-    items = functional.normalize(make_files().tables["items"], dim=1)
+    model = TrainedModel(make_run("bpr"))
+    items = functional.normalize(make_run().tables["items"], dim=1)
     top = model.similar_items(torch.tensor([5, 2]), 4)
     assert [row.tolist() for row in top.items] == [
         naive_list(items[row] @ items.T, {row}, 4) for row in (5, 2)
@@ -84,14 +85,14 @@ def test_similar_items_equal_a_sort_of_cosines_without_the_item_itself(
     assert 0 not in model.similar_users(torch.tensor([0]), 5).items[0]
 
 
-def test_score_is_that_of_the_list(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files())
+def test_score_is_that_of_the_list(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run())
     top = model.recommend(torch.tensor([3]), 2)
     torch.testing.assert_close(model.score(torch.tensor([3, 3]), top.items[0]), top.scores[0])
 
 
-def test_an_item_with_a_parent_is_ranked_as_its_parent_is(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files()).with_parents({999: 106})
+def test_an_item_with_a_parent_is_ranked_as_its_parent_is(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run()).with_parents({999: 106})
     (row,) = model.items.rows([999])
     scores = model.score(torch.tensor([1, 1]), torch.tensor([int(row), 6]))
     assert scores[0] == scores[1]
@@ -102,32 +103,32 @@ def test_an_item_with_a_parent_is_ranked_as_its_parent_is(make_files: MakeFiles)
     )
 
 
-def test_parents_must_be_known_and_children_must_not(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files())
+def test_parents_must_be_known_and_children_must_not(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run())
     with pytest.raises(UnknownNameError, match="unknown item `55`, the parent of `999`"):
         model.with_parents({999: 55})
-    with pytest.raises(DataError, match="`101` was there in training"):
+    with pytest.raises(DataError, match="`101` was in the training data"):
         model.with_parents({101: 100})
     with pytest.raises(DataError, match="ids of the type Int64"):
         model.with_parents({"new": 100})
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.5])
-def test_a_k_that_is_no_length_is_refused(make_files: MakeFiles, k: int) -> None:
+def test_a_k_that_is_no_length_is_refused(make_run: MakeRun, k: int) -> None:
     with pytest.raises(ConfigError, match="`k` must be a whole number of at least 1"):
-        TrainedModel(make_files()).recommend(torch.tensor([0]), k)
+        TrainedModel(make_run()).recommend(torch.tensor([0]), k)
 
 
 @pytest.mark.parametrize(
     "rows", [torch.tensor([6]), torch.tensor([-1]), torch.tensor([0.5]), torch.tensor([[0]])]
 )
-def test_rows_that_are_none_are_refused(make_files: MakeFiles, rows: torch.Tensor) -> None:
+def test_rows_that_are_none_are_refused(make_run: MakeRun, rows: torch.Tensor) -> None:
     with pytest.raises(DataError, match="`user_rows` must be"):
-        TrainedModel(make_files()).recommend(rows, 3)
+        TrainedModel(make_run()).recommend(rows, 3)
 
 
-def test_no_users_and_no_candidates_give_no_lists(make_files: MakeFiles) -> None:
-    model = TrainedModel(make_files())
+def test_no_users_and_no_candidates_give_no_lists(make_run: MakeRun) -> None:
+    model = TrainedModel(make_run())
     nothing = torch.empty(0, dtype=torch.int64)
     assert model.recommend(nothing, 3).items.shape == (0, 3)
     assert model.recommend(torch.tensor([0]), 3, items=nothing).items.shape == (1, 0)
@@ -138,8 +139,8 @@ def test_equal_scores_are_ordered_by_row() -> None:
     assert top.items.tolist() == [[0, 1, 2]]
 
 
-def test_a_loaded_run_is_the_one_that_was_written(run_path: Path, make_files: MakeFiles) -> None:
-    loaded, made = TrainedModel.load(run_path), TrainedModel(make_files("sl"))
+def test_a_loaded_run_is_the_one_that_was_written(run_path: Path, make_run: MakeRun) -> None:
+    loaded, made = TrainedModel.load(run_path), TrainedModel(make_run("sl"))
     torch.testing.assert_close(loaded.user_vectors, made.user_vectors)
     np.testing.assert_array_equal(loaded.seen.items, made.seen.items)
     assert loaded.users == made.users
@@ -147,8 +148,8 @@ def test_a_loaded_run_is_the_one_that_was_written(run_path: Path, make_files: Ma
     assert loaded.metrics == {"test": {"ndcg@20": 0.5}}
 
 
-def test_settings_that_make_no_sense_are_refused(make_files: MakeFiles) -> None:
-    files = make_files("sl", temperature="warm")
+def test_settings_that_make_no_sense_are_refused(make_run: MakeRun) -> None:
+    files = make_run("sl", temperature="warm")
     with pytest.raises(PslrecError, match="the settings of the run's loss `sl` make no sense"):
         TrainedModel(files)
     with pytest.raises(PslrecError, match="unknown backbone `os`"):

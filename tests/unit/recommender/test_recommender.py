@@ -1,4 +1,4 @@
-"""The Python door: external ids in and out, scikit-learn's manners, the same answers after saving."""
+"""The Python door: external ids in and out, scikit-learn conventions, the same answers after saving."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ def test_scores_are_those_of_the_lists(fitted: Recommender) -> None:
     )
     user = frame["user"][0]
     assert fitted.score(user, frame["item"][:3]).shape == (3,)
-    with pytest.raises(DataError, match="must be of one length, got 2 and 3"):
+    with pytest.raises(DataError, match="must have the same length, got 2 and 3"):
         fitted.score(frame["user"][:2], frame["item"][:3])
 
 
@@ -98,7 +98,7 @@ def test_odd_histories_are_refused_or_empty(fitted: Recommender) -> None:
     with pytest.raises(DataError, match="not both"):
         fitted.recommend_for([item, [item]])
     with pytest.raises(
-        UnknownNameError, match="unknown item `gone` and 1 more; it was not there in training"
+        UnknownNameError, match="unknown item `gone` and 1 more; it was not in the training data"
     ):
         fitted.recommend_for([item, "gone", "lost"])
     assert fitted.recommend_for([], k=3).is_empty()
@@ -106,7 +106,7 @@ def test_odd_histories_are_refused_or_empty(fitted: Recommender) -> None:
 
 def test_a_new_item_is_refused_or_ranked_as_its_parent(fitted: Recommender) -> None:
     user, item = fitted.users_[0], fitted.recommend(fitted.users_[0], k=1)["item"][0]
-    with pytest.raises(UnknownNameError, match=r"unknown item `new`; .* give `parents="):
+    with pytest.raises(UnknownNameError, match=r"unknown item `new`; .* pass `parents="):
         fitted.score(user, "new")
     assert fitted.score(user, "new", parents={"new": item}) == fitted.score(user, item)
     shown = fitted.recommend(user, k=2, parents={"new": item})
@@ -161,11 +161,11 @@ def test_a_loaded_one_can_be_saved_again_and_fitted_again(
     assert Recommender.load(tmp_path / "second").recommend(k=2).equals(fitted.recommend(k=2))
     again = loaded.fit(log)
     torch.testing.assert_close(again.model_.user_vectors, fitted.model_.user_vectors)
-    with pytest.raises(PslrecError, match="holds a run already"):
+    with pytest.raises(PslrecError, match="already holds a run"):
         fitted.save(tmp_path / "first")
 
 
-def test_it_has_the_manners_of_scikit_learn(fitted: Recommender) -> None:
+def test_it_follows_scikit_learn_conventions(fitted: Recommender) -> None:
     sklearn = pytest.importorskip("sklearn.base")
     copy = sklearn.clone(fitted)
     assert copy.get_params() == fitted.get_params() == {"loss": "sl", "backbone": "mf", **OPTIONS}

@@ -246,7 +246,7 @@ def test_runs_on_different_data_are_not_compared(make_run, tmp_path):
 
 
 def test_report_refuses_what_is_no_run_and_what_can_not_be_written(make_run, tmp_path):
-    with pytest.raises(ArtifactError, match="holds no run"):
+    with pytest.raises(ArtifactError, match="is not a run directory"):
         run_report([tmp_path], tmp_path / "r.html")
     with pytest.raises(ArtifactError, match="got the directory"):
         run_report([make_run("a")], tmp_path)

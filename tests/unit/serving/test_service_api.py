@@ -271,5 +271,5 @@ def test_concurrent_requests_share_products_and_get_their_own_answers(client):
 def test_service_needs_a_finished_run(tmp_path):
     from pslrec.errors import PslrecError
 
-    with pytest.raises(PslrecError, match="no directory of a run"):
+    with pytest.raises(PslrecError, match="is not a run directory"):
         Service(tmp_path / "absent", options=ServiceOptions())

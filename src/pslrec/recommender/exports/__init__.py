@@ -1,6 +1,7 @@
-"""A trained model for other systems: vectors in common files, a graph for ONNX, an index for nearest-neighbour search."""
+"""A trained model for other systems: files of vectors, an ONNX graph, a nearest-neighbour index."""
 
-from pslrec.recommender.exports import faiss_index, onnx_graph, vector_files  # noqa: F401 - they register themselves
+# Importing them registers the exports.
+from pslrec.recommender.exports import faiss_index, onnx_graph, vector_files  # noqa: F401
 from pslrec.recommender.exports._base import EXPORTS, ExportOptions, export
 
 __all__ = ["EXPORTS", "ExportOptions", "export"]

@@ -1,4 +1,4 @@
-"""What every export is: a function that writes files into a directory and says what it wrote."""
+"""What every export is: a function that writes files into a directory and describes them."""
 
 import json
 from collections.abc import Callable
@@ -17,11 +17,13 @@ Index = Literal["flat", "ivf", "hnsw"]
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What a system that reads an export will ask for.
+    """Options of the exports that need any.
 
     Args:
-        k: length of the lists that an ONNX graph returns, and at which the recall of an index is measured.
-        index: kind of the index, for `faiss`: `flat` compares with every item, `ivf` and `hnsw` with some.
+        k: length of the lists that an ONNX graph returns, and at which the recall of an index is
+            measured.
+        index: kind of the `faiss` index: `flat` compares with every item, `ivf` and `hnsw` with
+            some.
     """
 
     k: int = 20
@@ -39,28 +41,41 @@ EXPORTS: Registry[Exporter] = Registry("export")
 
 
 def export(
-    model: TrainedModel, to: str, path: Path, options: ExportOptions | None = None
+    model: TrainedModel,
+    to: str,
+    path: Path,
+    options: ExportOptions | None = None,
 ) -> dict[str, Any]:
-    """Write a model for other systems; what was written and measured is returned, and in `export.json`.
+    """Write a model for another system.
 
     Args:
-        model: whose inner products of user and item vectors are scores.
+        model: the trained model; inner products of its vectors are scores.
         to: one of `EXPORTS`: safetensors, npz, parquet, onnx or faiss.
-        path: directory to write to; made if it is not there, and it must be empty.
+        path: directory to write to; is made if it does not exist, and must be empty.
         options: see `ExportOptions`.
+
+    Returns:
+        The content of `export.json`: which model it is, what was written and what was measured.
     """
     exporter = EXPORTS[to]
     with explained(path, "written to", error=ConfigError):
         if path.exists() and any(path.iterdir()):
             raise ConfigError(f"{path} is not empty; choose another directory")
+    # The files appear together, or not at all if one of them fails.
     with whole_directory(path, error=ConfigError) as directory:
         written = exporter(model, directory, options or ExportOptions())
-        found = {"format": to, **model.information, **written}
-        write_text(directory / "export.json", json.dumps(found, indent=2) + "\n", error=ConfigError)
-    return found
+        description = {"format": to, **model.information, **written}
+        text = json.dumps(description, indent=2)
+        write_text(directory / "export.json", f"{text}\n", error=ConfigError)
+    return description
 
 
 def write_both_ids(model: TrainedModel, path: Path) -> None:
-    """Write the external ids of users and items in row order."""
-    for vocabulary in (model.users, model.items):
-        write_ids(vocabulary, path, error=ConfigError)
+    """Write the external ids of users and items, in the order of the vectors.
+
+    Args:
+        model: knows the ids.
+        path: directory for `users.parquet` and `items.parquet`.
+    """
+    write_ids(model.users, path, error=ConfigError)
+    write_ids(model.items, path, error=ConfigError)

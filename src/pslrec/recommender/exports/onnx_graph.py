@@ -1,4 +1,4 @@
-"""An ONNX graph from user vectors to ranked items, for runtimes without Python."""
+"""An ONNX graph from user rows to ranked items, for runtimes without Python."""
 
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,36 @@ from pslrec.files import write_bytes
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports._base import EXPORTS, ExportOptions, write_both_ids
 
+# Not the newest ones: runtimes from 2022 on read these.
 OPSET = 17
-IR_VERSION = 8  # which runtimes from 2022 on read
+IR_VERSION = 8
 
 
 @EXPORTS.register("onnx")
-def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict[str, Any]:
-    """`model.onnx`: from `users` (rows, int64) and `hidden` (users x items, bool) to `items` (rows) and `scores`, k of each.
+def export_onnx(
+    model: TrainedModel,
+    path: Path,
+    options: ExportOptions,
+) -> dict[str, Any]:
+    """Write `model.onnx`, which gives the `k` best items of users and their scores.
 
-    Nothing is left out by itself: `hidden` says what a user has seen.
+    Inputs are `users` (rows, int64) and `hidden` (users x items, bool), outputs are `items` (rows)
+    and `scores`. The graph does not know what a user has seen: `hidden` has to say it.
+
+    Args:
+        model: the trained model.
+        path: directory to write to.
+        options: `k`, the length of the lists.
     """
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise MissingExtraError("onnx", "onnx") from None
+    # `TopK` refuses to take more than there are.
     k = min(options.k, model.n_items)
     constants = {
         "user_vectors": model.user_vectors.numpy(),
+        # Transposed here, so that the graph need not do it for every request.
         "item_columns": np.ascontiguousarray(model.item_vectors.numpy().T),
         "k": np.array([k], dtype=np.int64),
         "lowest": np.array(np.finfo(np.float32).min, dtype=np.float32),
@@ -37,24 +50,26 @@ def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict
         helper.make_node("Where", ["hidden", "lowest", "all_scores"], ["shown_scores"]),
         helper.make_node("TopK", ["shown_scores", "k"], ["scores", "items"], axis=1),
     ]
+    inputs = [
+        helper.make_tensor_value_info("users", TensorProto.INT64, ["n"]),
+        helper.make_tensor_value_info("hidden", TensorProto.BOOL, ["n", model.n_items]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("items", TensorProto.INT64, ["n", k]),
+        helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
+    ]
     graph = helper.make_graph(
         nodes,
         "pslrec",
-        inputs=[
-            helper.make_tensor_value_info("users", TensorProto.INT64, ["n"]),
-            helper.make_tensor_value_info("hidden", TensorProto.BOOL, ["n", model.n_items]),
-        ],
-        outputs=[
-            helper.make_tensor_value_info("items", TensorProto.INT64, ["n", k]),
-            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
-        ],
+        inputs=inputs,
+        outputs=outputs,
         initializer=[numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
-    made = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="pslrec"
-    )
-    made.ir_version = IR_VERSION
-    checker.check_model(made)
-    write_bytes(path / "model.onnx", made.SerializeToString(), error=ConfigError)
+    opset = helper.make_opsetid("", OPSET)
+    onnx_model = helper.make_model(graph, opset_imports=[opset], producer_name="pslrec")
+    onnx_model.ir_version = IR_VERSION
+    # A mistake should be found here, not in the system that loads the graph.
+    checker.check_model(onnx_model)
+    write_bytes(path / "model.onnx", onnx_model.SerializeToString(), error=ConfigError)
     write_both_ids(model, path)
     return {"files": ["model.onnx", "users.parquet", "items.parquet"], "k": k}
