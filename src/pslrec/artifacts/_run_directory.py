@@ -21,7 +21,7 @@ from pslrec.artifacts._format import (
 from pslrec.artifacts._log import parse_epoch, read_log
 from pslrec.artifacts._metrics import METRICS_FILE
 from pslrec.artifacts._model import trained_tables
-from pslrec.artifacts._origins import Origin, write_origins
+from pslrec.artifacts._origins import write_origins
 from pslrec.artifacts._seen import SEEN_FILE, seen_tensors
 from pslrec.backbones import Backbone, check_tables
 from pslrec.data import Dataset, read_ids, write_ids
@@ -207,7 +207,7 @@ class RunDirectory(RunStage):
         dataset: Dataset,
         similarity: str,
         *,
-        origins: Mapping[str, Origin] | None = None,
+        parts: Mapping[str, str] | None = None,
     ) -> None:
         """Write what is known before training.
 
@@ -215,12 +215,13 @@ class RunDirectory(RunStage):
             config_toml: the complete configuration.
             dataset: its ids, and what each user has in the training and validation parts.
             similarity: of the loss.
-            origins: where parts came from that are not pslrec's own, see `write_origins`.
+            parts: names of loss and backbone by section; of those that are not pslrec's own it is
+                kept where they came from, see `write_origins`.
         """
         write_text(self.path / "config.toml", config_toml, error=ArtifactError)
         environment = json.dumps(describe_environment(), indent=2)
         write_text(self.path / "environment.json", f"{environment}\n", error=ArtifactError)
-        write_origins(self.path, origins or {})
+        write_origins(self.path, parts or {})
         write_ids(dataset.user_vocabulary, self.path, error=ArtifactError)
         write_ids(dataset.item_vocabulary, self.path, error=ArtifactError)
         write_tensors(

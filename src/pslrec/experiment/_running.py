@@ -17,7 +17,6 @@ from pslrec.artifacts import (
     RunStage,
     flat_settings,
     trained_tables,
-    write_origins,
 )
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
@@ -222,8 +221,7 @@ def build_trainer(
         directory = store
     if directory is not None and not directory.is_started:
         # After building, which may refuse the settings: then there is no run to resume.
-        write_origins(directory.path, config.part_names())
-        directory.begin(config.to_toml(), data.dataset, loss.similarity)
+        directory.begin(config.to_toml(), data.dataset, loss.similarity, parts=config.part_names())
     return Trainer(
         backbone,
         loss,

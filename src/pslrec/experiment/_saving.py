@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from pslrec.artifacts import ArtifactError, FinishedRun, RunDirectory, write_origins
+from pslrec.artifacts import ArtifactError, FinishedRun, RunDirectory
 from pslrec.data import Interactions
 from pslrec.experiment._running import RunResult
 from pslrec.files import explained, is_temporary, whole_directory, whole_file
@@ -23,8 +23,12 @@ def save_run(result: RunResult, path: Path) -> None:
         raise ArtifactError(f"{path} already holds a run; choose another directory")
     # It appears under its name when it is complete, as if it had always been a directory.
     with whole_directory(path, error=ArtifactError) as place, RunDirectory(place) as directory:
-        write_origins(place, result.config.part_names())
-        directory.begin(result.config.to_toml(), result.dataset, result.model.similarity)
+        directory.begin(
+            result.config.to_toml(),
+            result.dataset,
+            result.model.similarity,
+            parts=result.config.part_names(),
+        )
         directory.write_tables(result.model.tables, result.metrics["best_epoch"])
         directory.write_metrics(result.metrics)
 

@@ -5,7 +5,14 @@ import logging
 
 import pytest
 
-from pslrec.artifacts import ArtifactError, check_parts, read_origins, write_origins
+from pslrec.artifacts import (
+    ArtifactError,
+    RunDirectory,
+    check_parts,
+    read_origins,
+    write_origins,
+)
+from pslrec.data import Dataset, Interactions
 from pslrec.errors import UnknownNameError
 from pslrec.losses import LOSSES, SoftmaxLoss
 
@@ -33,6 +40,13 @@ def test_parts_from_outside_are_written_and_read_again(tmp_path, outside):
     write_origins(tmp_path, {"loss": outside, "backbone": "mf"})
     assert read_origins(tmp_path) == {"loss": ("their_module.losses", "outside", None)}
     check_parts(tmp_path, {"loss": {"name": outside}})
+
+
+def test_a_run_keeps_them_from_its_beginning(tmp_path, outside):
+    log = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
+    with RunDirectory(tmp_path / "run") as directory:
+        directory.begin("", Dataset(log, log), "half-cosine", parts={"loss": outside})
+    assert set(read_origins(tmp_path / "run")) == {"loss"}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """A directory that holds something else than a run gives an error, and nothing in it is executed."""
 
 import io
-import json
 import math
 import pickle
 from collections.abc import Callable
@@ -19,9 +18,7 @@ from pslrec.artifacts import (
     read_origins,
     read_record,
     read_run,
-    write_origins,
 )
-from pslrec.artifacts._origins import Origin
 from pslrec.data import Dataset, Interactions, Vocabulary
 from pslrec.files._tensors import write_tensors
 
@@ -209,30 +206,6 @@ def test_epochs_are_read_in_order_without_damaged_lines(run_path: Path) -> None:
     (run_path / "log.jsonl").write_text('{"epoch": 1}')
     (epoch,) = read_record(run_path).epochs
     assert math.isnan(epoch.loss)
-
-
-ORIGINS: dict[str, Origin] = {
-    "loss": {"module": "my_losses.hinge", "name": "Hinge", "distribution": "my-losses 1.2"},
-    "backbone": {"module": "script", "name": "Mine", "distribution": None},
-}
-
-
-def test_origins_come_back_as_they_were_and_are_absent_for_parts_of_our_own(
-    run_path: Path,
-) -> None:
-    assert read_origins(run_path) == {}
-    write_origins(run_path, {})
-    assert not (run_path / "origins.json").exists()
-    write_origins(run_path, ORIGINS)
-    assert read_origins(run_path) == ORIGINS
-    assert json.loads((run_path / "origins.json").read_text()) == ORIGINS
-
-
-def test_a_run_may_begin_with_origins(tmp_path: Path) -> None:
-    dataset = Dataset(_interactions([0], [0]), _interactions([0], [6]))
-    with RunDirectory(tmp_path / "run") as directory:
-        directory.begin("", dataset, "half-cosine", origins=ORIGINS)
-    assert read_origins(tmp_path / "run") == ORIGINS
 
 
 @pytest.mark.parametrize(
