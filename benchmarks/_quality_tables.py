@@ -43,8 +43,6 @@ def quality_text(record: dict[str, Any]) -> str:
         f"so far, by seconds from a cold process {measured}."
     )
     curves = result["curves"]
-    if not all("dimension" in curve for curve in curves.values()):
-        return f"{opening} {OUTDATED}\n\n{table(result['rows'])}"
     parts = [
         f"{opening} `fitting s` counts from the end of imports and reading to the epoch that was best "
         f"on validation.{about_load(record)}",
@@ -59,11 +57,6 @@ def quality_text(record: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-# Of records from before the rivals were searched until the choice was inside the grid.
-OUTDATED = (
-    "**To be measured again**: the settings of ALS came from a grid that ended too early, it had too "
-    "few iterations, and EASE was not tuned."
-)
 SEARCHED = (
     "All settings were chosen on validation NDCG@20. Those of the rivals come from a grid that was "
     "extended while its best cell lay at an edge and then made finer around it. There, training ended "
