@@ -35,7 +35,7 @@ def draw(
         benchmark: its module.
         record: what was kept of it.
         directory: where the pictures go.
-        report: is told if they can not be drawn.
+        report: is told if they cannot be drawn.
     """
     if not hasattr(benchmark, "plots"):
         return []
@@ -43,7 +43,7 @@ def draw(
         import altair  # noqa: F401
         import vl_convert  # noqa: F401
     except ImportError:
-        report("pictures need `pip install 'pslrec[plots]'`; the old ones stay")
+        report("pictures need `pip install 'pslrec[bench]'`; the old ones stay")
         return []
     written: list[Path] = []
     for name, chart in benchmark.plots(record).items():

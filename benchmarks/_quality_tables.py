@@ -44,8 +44,6 @@ def quality_text(record: dict[str, Any]) -> str:
         f"so far, by seconds from a cold process {measured}."
     )
     curves = result["curves"]
-    if not all("dimension" in curve for curve in curves.values()):
-        return f"{opening} {OUTDATED}\n\n{table(result['rows'])}"
     parts = [
         f"{opening} `fitting s` counts from the end of imports and reading to the epoch that was best "
         f"on validation.{about_load(record)}",
@@ -73,11 +71,6 @@ def quality_headline(record: dict[str, Any]) -> str:
     )
 
 
-# Of records from before the rivals were searched until the choice was inside the grid.
-OUTDATED = (
-    "**To be measured again**: the settings of ALS came from a grid that ended too early, it had too "
-    "few iterations, and EASE was not tuned."
-)
 SEARCHED = (
     "All settings were chosen on validation NDCG@20. Those of the rivals come from a grid that was "
     "extended while its best cell lay at an edge and then refined around that cell. In the search, "

@@ -1,4 +1,7 @@
-"""The command line: one file per verb, each a thin caller of the library. Only this package prints."""
+"""The command line: one file per command, each a thin caller of the library.
+
+Only this package prints.
+"""
 
 from pslrec.cli._main import main
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
+# Some of the work was left over, failed or lacks its data; the rest is saved.
 UNFINISHED = 1
 USER_ERROR = 2
 # 128 + SIGINT: what a shell reports for a program that Ctrl-C has ended.

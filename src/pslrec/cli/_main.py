@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+# The modules below import torch, polars and the rest of the library inside their functions only, so
+# that help pages appear at once; tests/architecture checks it.
 from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
 from pslrec.cli._help import Command, Group

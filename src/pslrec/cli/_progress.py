@@ -21,6 +21,7 @@ from pslrec.training import (
 REFRESH_SECONDS = 0.2
 # Nobody needs an estimate for a run that is over before it is read.
 LONG_RUN_SECONDS = 60
+# On narrower terminals the bar and the numbers shrink, so that the time left stays in sight.
 WIDE_COLUMNS = 110
 
 

@@ -72,6 +72,7 @@ class CellsProgress:
         if self._live is not None:
             self._live.update(_table(tasks), refresh=True)
             return
+        # By identity, as tasks change and therefore have no hash.
         finished = [task for task in tasks if task.state in FINISHED and id(task) not in self._told]
         self._told.update(map(id, finished))
         if len(tasks) > n_known:
@@ -97,6 +98,7 @@ class CellsProgress:
 
 def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproduction") -> int:
     """Print what happened, what is missing with how to get it, and notes; gives an exit code."""
+    # Without repetitions: one missing data set concerns many cells.
     absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
     failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
     n_recorded = sum(task.is_recorded for task in tasks)
@@ -111,9 +113,12 @@ def plan_table(tasks: Sequence[Task]) -> Table:
     """Every cell with its state, and its result or about how long it would take."""
     table = _cells_table()
     for task in tasks:
-        known = {"waiting": f"about {clock(task.seconds)}", "absent": ""}.get(
-            task.state, task.message
-        )
+        known = task.message
+        if task.state == "waiting":
+            known = f"about {clock(task.seconds)}"
+        elif task.state == "absent":
+            # What is missing is said once below the table, not in every row.
+            known = ""
         table.add_row(escape(task.cell.label()), NAMES[task.state], escape(known))
     return table
 

@@ -49,6 +49,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     for name in names:
         cells = []
         for k in lengths:
+            # A metric without a list length, such as auc, is the same in every column.
             value = values.get((name, k), values.get((name, "")))
             cells.append("" if value is None else f"{value:.4f}")
         table.add_row(name, *cells)

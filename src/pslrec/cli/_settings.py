@@ -52,6 +52,7 @@ def configured(
     if "data.source" in chosen:
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
     if preset is not None:
+        # After the loss is known: with another loss than its own, a preset leaves out its options.
         chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
     if file is None:
         return RunConfig.from_settings(chosen, None)

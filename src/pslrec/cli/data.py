@@ -18,6 +18,7 @@ data_app = typer.Typer(
 )
 data_app.command("fetch", cls=Command)(fetch_command)
 
+# Each command below repeats the options for reading: typer takes options from signatures only.
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 # Options that matter only if reading a file goes wrong without them have a panel of their own.
 READING = "Reading"
@@ -131,7 +132,10 @@ def prepare_command(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="New file to write: .csv, .tsv or .parquet."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File to write (.csv, .tsv or .parquet); an older one is replaced.",
         ),
     ],
     minimum_rating: Annotated[
@@ -143,7 +147,7 @@ def prepare_command(
         typer.Option(
             metavar="N",
             min=0,
-            help="Drop users and items with fewer interactions, repeatedly; 0 keeps all.",
+            help="Repeatedly drop users and items with fewer than N interactions; 0 keeps all.",
         ),
     ] = 10,
     weights: Annotated[

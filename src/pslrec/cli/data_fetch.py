@@ -34,6 +34,7 @@ def fetch_command(
         Console().print(_overview(directory))
         return
     source = SOURCES[name]
+    # The terms come before the download, not after it.
     tell(console, f"{source.title}: {source.licence}")
     try:
         path = _fetch_with_progress(source, directory, console)

@@ -37,6 +37,7 @@ def demo_command() -> None:
     )
     console.print()
     runs = {}
+    # SL first: it is what the paper compares PSL with.
     for loss in ("sl", "psl-relu"):
         runs[loss] = _train(loss, console)
     dataset = runs["psl-relu"].dataset

@@ -1,4 +1,4 @@
-"""`pslrec evaluate`: evaluate a finished run again, at other list lengths or by another protocol."""
+"""`pslrec evaluate`: evaluate a finished run again, with other list lengths or metrics."""
 
 import json
 from typing import Annotated, Literal
@@ -38,6 +38,7 @@ def evaluate_command(
     from pslrec.experiment import evaluate_run
 
     use_threads(threads)
+    # Stricter than `listed`: an empty entry such as in `5,,20` is more likely a slip.
     try:
         lengths = tuple(int(part) for part in k.split(","))
     except ValueError:

@@ -63,7 +63,7 @@ def recommend_command(
         bool, typer.Option("--skip-unknown", help="Skip unknown user ids instead of failing.")
     ] = False,
     memory: Annotated[
-        int, typer.Option(metavar="MB", min=16, help="Most memory to use for scores.")
+        int, typer.Option(metavar="MB", min=16, help="Maximum memory for scores, in megabytes.")
     ] = 256,
 ) -> None:
     """Recommend items to some users or all, or to a new user with a given history."""
@@ -77,6 +77,7 @@ def recommend_command(
         )
     if out is not None and out.suffix not in SUFFIXES:
         raise ConfigError(f"`--out` must end in {', '.join(SUFFIXES)}, got {out.name}")
+    # The options are checked before a model of perhaps gigabytes is read.
     model = TrainedModel.load(run, memory_budget=memory * 2**20)
     if history:
         frames = _for_history(model, history, k, include_seen)
@@ -189,6 +190,7 @@ def _write(frames: Iterator["pl.DataFrame"], n_users: int, out: Path) -> None:
         def counted() -> Iterator["pl.DataFrame"]:
             for frame in frames:
                 yield frame
+                # The next block is asked for only when this one is written.
                 bar.advance(task, frame["user"].n_unique())
 
         n_rows = _write_frames(counted(), file, out.suffix)

@@ -53,6 +53,7 @@ def _results_directory(paths: list[Path]) -> Path | None:
     others = [path for path in paths if not (path / "format").exists()]
     if not others:
         return None
+    # The results of a reproduction, or the directory of a reproduction with results/ in it.
     candidates = []
     for path in others:
         candidates += [path, path / "results"]

@@ -95,7 +95,8 @@ Distinct = Annotated[
 LastEpoch = Annotated[
     bool,
     typer.Option(
-        "--last-epoch", help="OOD only: use the last epoch instead of the best one on test data."
+        "--last-epoch",
+        help="OOD tables only: use the last epoch instead of the best one on test data.",
     ),
 ]
 Search = Annotated[
@@ -114,6 +115,7 @@ Again = Annotated[
         "--again", help="Also run cells with recorded results; the new ones stay in --runs."
     ),
 ]
+# Not beside the results, which are in the repository: run directories are large.
 RUNS = Path("runs") / "reproduction"
 # Options that mean something for these tables only.
 TABLES_WITH = {
@@ -175,6 +177,7 @@ def _table_command(table: str, about: str) -> None:
         else:
             _run(table, choice, places, options)
 
+    # typer takes the text of a help page from the docstring.
     command.__doc__ = about
     reproduce_app.command(table, cls=Command)(command)
 
@@ -217,6 +220,7 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
             code, ending = UNFINISHED, str(stop)
         except (TrainingInterrupted, KeyboardInterrupt):
             code, ending = INTERRUPTED, "stopped; repeat the command to resume"
+    # Also after a stop: the tables show whatever is finished.
     unfinished = summarize(progress.console, progress.tasks, reproduction)
     show_tables(reproduction.render(table))
     for line in reproduction.beside_records(table):
@@ -228,6 +232,7 @@ def _run(table: str, choice: "Choice", places: "Places", options: "_Options") ->
         typer.echo(f"report: {report}", err=True)
     if ending:
         typer.echo(ending, err=True)
+    # A stop outranks cells that failed or have no data.
     if code or unfinished:
         raise typer.Exit(code or unfinished)
 
@@ -275,6 +280,7 @@ def column_widths(lines: "Sequence[Sequence[str]]", available: int) -> list[int]
     for cells in columns:
         words = " ".join(cells).split()
         least.append(max(map(len, words), default=0))
+    # One character at a time is fast enough for tables that a person reads.
     while sum(widths) + len(widths) - 1 > available:
         wide = [place for place, width in enumerate(widths) if width > least[place]]
         if not wide:
@@ -331,9 +337,7 @@ def figures_command(
 def theory_command(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="RUN", help="Finished runs. Default: small ones are trained for it."
-        ),
+        typer.Argument(metavar="RUN", help="Finished runs. Default: small ones are trained first."),
     ] = None,
     out: Out = None,
     directory: Directory = None,
@@ -358,6 +362,7 @@ def found_directory(given: Path | None) -> Path:
     """
     from pslrec.errors import ConfigError
 
+    # Right for an editable installation in a clone; elsewhere there is no grid.toml below it.
     repository = Path(__file__).resolve().parents[3]
     places = [given] if given is not None else [PLACE, repository / PLACE]
     for place in places:

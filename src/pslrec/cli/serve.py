@@ -19,7 +19,8 @@ def serve_command(
         typer.Argument(metavar="RUN", help="Directory of a finished run, or a link to one."),
     ],
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="0 picks a free port.")
+        int,
+        typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one."),
     ] = 8000,
     host: Annotated[
         str,
@@ -46,7 +47,7 @@ def serve_command(
         int, typer.Option(metavar="BYTES", min=1, help="Largest request body.")
     ] = 2**20,
     concurrent_requests: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most requests handled at the same time.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of requests handled at once.")
     ] = 256,
     client_seconds: Annotated[
         float,
@@ -75,6 +76,7 @@ def serve_command(
         threads = max((os.cpu_count() or 2) - 1, 1)
     torch.set_num_threads(threads)
     token = _token(token_file)
+    # Refuses an address such as s3://bucket/run, of which `Path` makes a local directory.
     local_path(run)
     options = ServiceOptions(
         token=token,

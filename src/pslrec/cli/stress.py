@@ -29,7 +29,7 @@ Mode = Annotated[
     str,
     typer.Option(
         metavar="catalog|sampled",
-        help="Negatives: the whole catalogue, or as many sampled ones as the loss draws by default.",
+        help="Negatives: the whole catalogue, or the loss's default number of sampled ones.",
     ),
 ]
 Noise = Annotated[
@@ -72,7 +72,7 @@ def stress_command(
 ) -> None:
     """Compare how losses hold up under popularity shift and false negatives.
 
-    Every point of the curves is a run of its own. Repeat the command to resume it after a stop.
+    Every point of the curves is a run of its own. Repeat the command to resume after a stop.
     """
     from pslrec.reproduction.stress import StressPlan
 
@@ -104,10 +104,9 @@ def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, 
     from pslrec.reproduction.stress_report import write_stress
 
     console = Console(stderr=True)
-    with (
-        saved_when_stopped(),
-        TrainingProgress(console if can_redraw(console) else Console(quiet=True)) as bar,
-    ):
+    # In a log, one line per finished run is enough; a line per validation would bury them.
+    bar_console = console if can_redraw(console) else Console(quiet=True)
+    with saved_when_stopped(), TrainingProgress(bar_console) as bar:
         runs = stress(
             configuration,
             plan,
@@ -135,8 +134,10 @@ def _settings_of_losses(
 
     if mode not in MODES:
         raise ConfigError(f"`--mode` must be one of {', '.join(MODES)}, got {mode!r}")
+    # Before `_check_for`, so that a misspelt loss is reported rather than the `--for` about it.
     options = {loss: _options(loss, common, texts) for loss in losses}
     _check_for(texts, losses)
+    # Left unset, the negatives would be those of the strict protocol: the whole catalogue.
     if mode == "sampled" and "sampling.negatives" not in common:
         return {
             loss: {"sampling.negatives": LOSSES[loss].default_negatives, **own}

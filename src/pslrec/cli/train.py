@@ -122,6 +122,7 @@ def _train(
     from pslrec.training import TrainingInterrupted
 
     try:
+        # On standard error, so that `--json` leaves nothing but JSON on standard output.
         with TrainingProgress(Console(stderr=True)) as progress:
             return run(configuration, out=out, resume=resume, listeners=[progress.listen])
     except TrainingInterrupted as stop:

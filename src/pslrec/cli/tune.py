@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pslrec.config import RunConfig
     from pslrec.tuning import TuningResult
 
+# As many rows as fit a terminal together with the metrics below them.
 SHOWN_CELLS = 10
 
 Grid = Annotated[
@@ -140,6 +141,7 @@ def chosen_grid(
                 "`--grid` must be SECTION.KEY=VALUE,VALUE, such as loss.temperature=0.1,0.2, "
                 f"got `{text}`"
             )
+        # Which of the two is meant cannot be known, so neither silently wins.
         if name in fixed or name in grid:
             raise ConfigError(f"`{name}` is given twice; give all of its values in one `--grid`")
         grid[name] = []
@@ -162,6 +164,7 @@ def show_result(result: "TuningResult", console: Console) -> None:
         tell(console, f"and {n_hidden} more in {result.directory / 'results.csv'}")
     if n_failed:
         tell(console, f"{n_failed} of {len(result.cells)} cells diverged; results.csv says why")
+    # Choosing among the cells that happen to be finished would favour the cheap ones.
     if not result.is_complete:
         n_done = states.count("finished") + n_failed
         tell(
@@ -171,12 +174,14 @@ def show_result(result: "TuningResult", console: Console) -> None:
         )
         return
     best = result.best
+    # `tune` raises if a complete search has no finished cell.
     assert best is not None
     console.print(
         Text.assemble("\n", (f"best: {best.cell.described()}", "bold"), ", chosen on validation"),
         soft_wrap=True,
     )
     show_metrics(result.metrics, console)
+    # The optimum may lie outside of the grid, which a table of the best cells does not show.
     for name in result.at_the_edge():
         value = best.cell.settings[name]
         tell(console, f"`{name}` = {value} is at the edge of its grid; try values beyond it")
