@@ -95,15 +95,15 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
     if not main:
         main = every[:6]
 
-    blocks: list[Block] = [_metric_table(finished, "test", main, "Test part")]
+    blocks: list[Block] = [_metric_table(finished, "test", main, "Test set")]
     blocks += _evaluated_notes(finished)
     blocks += significance_blocks(finished, measured)
     blocks += _seed_blocks(finished)
-    test = _metric_table(finished, "test", every, "Test part")
-    blocks.append(Fold("All metrics of the test part", [test]))
+    test = _metric_table(finished, "test", every, "Test set")
+    blocks.append(Fold("All metrics on the test set", [test]))
     if any(record.metrics.get("validation") for record in finished):
-        validation = _metric_table(finished, "validation", every, "Validation part")
-        blocks.append(Fold("All metrics of the validation part", [validation]))
+        validation = _metric_table(finished, "validation", every, "Validation set")
+        blocks.append(Fold("All metrics on the validation set", [validation]))
     return Section("Metrics", blocks)
 
 
@@ -121,7 +121,7 @@ def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
             says = f"{', '.join(those)}: {says}"
         tone: Tone = "note"
         if evaluated.is_few:
-            says += ": too few to tell models apart by some per cent"
+            says += ": too few to tell models apart that differ by a few percent"
             tone = "warning"
         notes.append(Text(f"{says}.", tone))
     return notes
@@ -154,7 +154,7 @@ def _metric_table(
     # On different data, the largest number is not the best one.
     is_contest = len(records) > 1 and len({record.data_key for record in records}) == 1
     if is_contest:
-        caption += "; the best value of a row is bold"
+        caption += "; the best value in each row is bold"
 
     rows = []
     for name in names:
@@ -206,10 +206,11 @@ def significance_blocks(
     n_users = contrasts[0].comparison.n_users
     caption = f"Each run minus {base.label}, over the same {n_users:,} users"
     note = (
-        "Tests are paired over users: a t-test and the Wilcoxon signed-rank test, both two-sided; the interval is by "
-        f"bootstrap. The corrected p is the t-test's after Holm's correction for the {len(rows)} comparisons of this table; "
-        f"the verdict asks whether it is below {LEVEL}. This measures the chance of the draw of users; that of training "
-        "needs several seeds."
+        "Tests are paired over users: a paired t-test and the Wilcoxon signed-rank test, both "
+        "two-sided. The interval is a bootstrap interval. The corrected p is the p-value of the "
+        f"t-test after Holm's correction for the {len(rows)} comparisons in this table; the "
+        f"verdict says whether it is below {LEVEL}. All of this accounts for the chance in "
+        "drawing the users; the chance in training takes several seeds to measure."
     )
     return [Table(caption, COMPARISON_COLUMNS, rows), Text(note, "note")]
 
@@ -222,7 +223,7 @@ def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
     if contrast.base:
         relative = difference / contrast.base
     is_clear = corrected < LEVEL
-    verdict = words("inside chance", "muted")
+    verdict = words("not significant", "muted")
     if is_clear and difference > 0:
         verdict = words("better", "better")
     elif is_clear:
@@ -281,7 +282,7 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
     columns = ["runs", "seeds"]
     for name in COMPARED:
         columns += [metric_title(name), "deviation"]
-    caption = "Runs that differ in the seed of training only: means and standard deviations"
+    caption = "Runs that differ in the training seed only: means and standard deviations"
     return [Table(caption, columns, rows)]
 
 

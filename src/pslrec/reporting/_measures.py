@@ -27,7 +27,7 @@ class Measures:
     """What the model of a run does to single users and pairs.
 
     Args:
-        test: metrics of each user on the test part, at list length 20.
+        test: metrics of each user on the test set, at list length 20.
         history: number of training interactions of each of these users.
         found: for each test pair of these users, whether its item is in the user's list.
         popularity: for each of these pairs, the training interactions of its item.
@@ -130,8 +130,8 @@ def score_sample(
 ) -> dict[str, np.ndarray]:
     """Score random pairs: positives, negatives, and both kinds of false negatives.
 
-    Items of the test part were negatives during training although the user went on to them, which
-    makes them natural false negatives; planted ones exist in the noise setting only.
+    Items of the test set were negatives during training although the user did interact with them,
+    which makes them natural false negatives; planted ones exist in the noise setting only.
 
     Args:
         scorer: scores the pairs.
