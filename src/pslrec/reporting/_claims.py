@@ -18,6 +18,7 @@ from pslrec.reporting._document import (
 )
 from pslrec.reporting._results import Row, number_in
 
+# A file without these columns is some other table that happens to be called claims.
 NEEDED = (
     "claim",
     "dataset",
@@ -66,17 +67,21 @@ def claims_blocks(rows: Sequence[Row]) -> list[Block]:
     columns.append("where")
     decided = []
     undecided = []
+    counts: Counter[str] = Counter()
     for row in rows:
+        counts[row["verdict"]] += 1
         cells = _cells(row, has_readings=has_readings)
         if row["verdict"] == UNDECIDED:
             undecided.append(cells)
         else:
             decided.append(cells)
 
-    counts = Counter(row["verdict"] for row in rows)
+    tiles = []
     # In the order of `VERDICTS`, whatever comes first in the file.
-    present = [verdict for verdict in VERDICTS if counts[verdict]]
-    tiles = [Tile(verdict.capitalize(), str(counts[verdict])) for verdict in present]
+    for verdict in VERDICTS:
+        n = counts[verdict]
+        if n:
+            tiles.append(Tile(verdict.capitalize(), str(n)))
     blocks: list[Block] = [Tiles(tiles)]
     if decided:
         blocks.append(Table(CAPTION, columns, decided))

@@ -24,8 +24,10 @@ from pslrec.reporting._document import (
 from pslrec.reporting._measures import K, Measures
 from pslrec.reporting._run_record import RunRecord
 
+# The order of rows; other metrics follow by name.
 FIRST = ("ndcg", "recall", "precision", "hit_rate", "mrr", "map", "f1")
 MAIN = FIRST[:2]
+# More metrics would be more tests, and so a stricter correction for each of them.
 COMPARED = (f"ndcg@{K}", f"recall@{K}")
 LEVEL = 0.05
 NAMES = {
@@ -116,9 +118,9 @@ def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
             labels.setdefault(Evaluated(**counts), []).append(record.label)
     notes: list[Block] = []
     for evaluated, those in labels.items():
-        says = evaluated.sentence("test")
+        says = f"The run was {evaluated.sentence('test')}"
         if len(records) > 1:
-            says = f"{', '.join(those)}: {says}"
+            says = f"{', '.join(those)}: {evaluated.sentence('test')}"
         tone: Tone = "note"
         if evaluated.is_few:
             says += ": too few to tell models apart that differ by a few percent"
@@ -149,10 +151,16 @@ def _order(name: str) -> tuple[int, str, int]:
 def _metric_table(
     records: Sequence[RunRecord], split: str, names: Sequence[str], caption: str
 ) -> Table:
-    protocols = {str(record.metrics.get("protocol")) for record in records}
+    labels = []
+    protocols = set()
+    data = set()
+    for record in records:
+        labels.append(record.label)
+        protocols.add(str(record.metrics.get("protocol")))
+        data.add(record.data_key)
     caption += f", protocol {' and '.join(sorted(protocols))}"
     # On different data, the largest number is not the best one.
-    is_contest = len(records) > 1 and len({record.data_key for record in records}) == 1
+    is_contest = len(records) > 1 and len(data) == 1
     if is_contest:
         caption += "; the best value in each row is bold"
 
@@ -170,7 +178,6 @@ def _metric_table(
                 mark = "best"
             row.append(number(value, mark=mark))
         rows.append(row)
-    labels = [record.label for record in records]
     return Table(caption, ["metric", *labels], rows)
 
 
@@ -188,25 +195,27 @@ def significance_blocks(
         return []
     first = measured[base.label].test
     contrasts = []
+    p_values = []
     for other in others:
+        # On other data there are other users, who cannot be paired.
         if other.label not in measured or other.data_key != base.data_key:
             continue
         second = measured[other.label].test
         for name in COMPARED:
             comparison = compare_results(first, second, name)
             contrasts.append(Contrast(other.label, name, first[name], comparison))
+            p_values.append(comparison.t_test)
     if not contrasts:
         return []
 
     # With many comparisons, some are below any level by chance.
-    corrected = holm([contrast.comparison.t_test for contrast in contrasts])
     rows = []
-    for contrast, p in zip(contrasts, corrected, strict=True):
+    for contrast, p in zip(contrasts, holm(p_values), strict=True):
         rows.append(_comparison_row(contrast, p))
     n_users = contrasts[0].comparison.n_users
     caption = f"Each run minus {base.label}, over the same {n_users:,} users"
     note = (
-        "Tests are paired over users: a paired t-test and the Wilcoxon signed-rank test, both "
+        "All tests are paired over users: a t-test and the Wilcoxon signed-rank test, both "
         "two-sided. The interval is a bootstrap interval. The corrected p is the p-value of the "
         f"t-test after Holm's correction for the {len(rows)} comparisons in this table; the "
         f"verdict says whether it is below {LEVEL}. All of this accounts for the chance in "
@@ -270,6 +279,7 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
         groups.setdefault(_all_but_seed(record.settings), []).append(record)
     rows = []
     for group in groups.values():
+        # A single run has no deviation to show.
         if len(group) < 2:
             continue
         labels = ", ".join(record.label for record in group)
@@ -297,6 +307,7 @@ def _mean_and_deviation(records: Sequence[RunRecord], metric: str) -> list[Cell]
     values = []
     for record in records:
         value = record.metric(metric)
+        # One run that diverged would make the mean of all others no number.
         if value is not None and math.isfinite(value):
             values.append(value)
     mean = None

@@ -26,7 +26,12 @@ def learning_curves(records: Sequence[RunRecord]) -> Section:
 
     charts = [_losses(trained)]
     notes = []
-    losses = {record.settings.get("loss.name") for _, record in trained}
+    losses = set()
+    diverged = []
+    for _, record in trained:
+        losses.add(record.settings.get("loss.name"))
+        if not all(math.isfinite(epoch.loss) for epoch in record.epochs):
+            diverged.append(record.label)
     if len(losses) > 1:
         says = "Different losses have no common scale: compare the shapes of their curves only."
         notes.append(Text(says, "note"))
@@ -36,16 +41,11 @@ def learning_curves(records: Sequence[RunRecord]) -> Section:
     else:
         says = "No run used validation data, so each kept its last epoch."
         notes.append(Text(says, "note"))
-    diverged = [record.label for _, record in trained if _has_diverged(record)]
     if diverged:
         says = f"The loss was not always a finite number in: {', '.join(diverged)}."
         notes.append(Text(says, "warning"))
     blocks: list[Block] = [Charts(charts), *notes]
     return Section(TITLE, blocks)
-
-
-def _has_diverged(record: RunRecord) -> bool:
-    return not all(math.isfinite(epoch.loss) for epoch in record.epochs)
 
 
 def _losses(trained: Sequence[tuple[int, RunRecord]]) -> Chart:

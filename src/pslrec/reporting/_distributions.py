@@ -197,5 +197,6 @@ def _grouped(
         inside = values[places == place]
         if len(inside):
             points.append((float(place), float(inside.mean())))
+            # Half the 95 % interval of a mean, by the normal approximation.
             errors.append(float(1.96 * inside.std() / np.sqrt(len(inside))))
     return Series(label, points, style, errors=errors)

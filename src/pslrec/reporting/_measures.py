@@ -16,6 +16,7 @@ from pslrec.losses import LOSSES
 from pslrec.reporting._run_record import RunRecord
 from pslrec.seeding import generator
 
+# The list length of the paper's tables.
 K = 20
 SAMPLED_PAIRS = 20_000
 # Users are ranked in blocks, so that a block's scores stay below 64 MB whatever the catalogue.
@@ -61,13 +62,16 @@ class Measurer:
         config = RunConfig.from_toml(record.path / "config.toml")
         data = self._data(config)
         directory = RunDirectory(record.path)
+        # The files may have changed since: then all numbers here would be of other data.
         directory.check_data(data.dataset)
         similarity = LOSSES[config.loss.name].similarity
         scorer = EmbeddingScorer(*scored_vectors(directory.read_model(), similarity))
+        # Nothing is chosen any more, so the test set may be read.
         if isinstance(data.dataset.test, SealedInteractions):
             data.dataset.test.unseal("the run is finished")
 
         section = config.evaluation
+        # Only what the charts need; all other metrics are in the run's own files.
         test = evaluate(
             scorer,
             data.dataset,
@@ -117,6 +121,7 @@ def hits(
             rows, items = task.seen.positions(users)
             scores[torch.from_numpy(rows), torch.from_numpy(items)] = HIDDEN
             _, best = top_k(scores, k)
+            # Flags for the whole block, so that pairs are looked up at once instead of searched.
             listed = torch.zeros(scores.shape, dtype=torch.bool)
             listed.scatter_(1, best, True)
             rows, items = task.relevant.positions(users)

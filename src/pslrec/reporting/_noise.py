@@ -41,7 +41,7 @@ def noise_section(records: Sequence[RunRecord]) -> Section:
 
     charts = []
     for (source, *_, backbone, _), by_loss in groups.items():
-        # A single level is no curve.
+        # Noise at a single level is an ordinary comparison, which other sections show.
         if max(len(levels) for levels in by_loss.values()) > 1:
             title = f"{backbone} on {source}"
             charts.append(noise_chart(title, mean_curves(by_loss), metric=f"NDCG@{K}"))

@@ -82,6 +82,7 @@ MOST_ROWS = 300
 LONG = 15
 # A chart of more bars is left out; where there are so many, there are curves.
 MOST_BARS = 40
+# Long reproductions are made at dozens of commits; the column of all runs names each.
 MOST_COMMITS = 12
 
 
@@ -125,6 +126,7 @@ def reproduction_document(
             sections.append(Section(heading, _results_blocks(name, rows)))
         elif rows:
             sections.append(Section(heading, _other_blocks(name, rows)))
+    # The same figures for every reproduction: they explain what the losses do, so they come last.
     sections.append(surrogate_section())
     return Document(title, f"{len(runs)} runs compared with the published numbers", sections)
 
@@ -158,6 +160,7 @@ def _summary(runs: Sequence[Row]) -> list[Block]:
     for row in runs:
         if row.get("commit"):
             commits.add(row["commit"])
+        # As Python writes it in our own files, or as others do.
         if row.get("selected_on_test", "").lower() == "true":
             n_on_test += 1
     blocks: list[Block] = [Tiles(_summary_tiles(runs))]
@@ -199,7 +202,7 @@ def _summary_tiles(runs: Sequence[Row]) -> list[Tile]:
     if differences:
         close = f"{n_close} of {len(differences)}"
         median = f"{100 * statistics.median(differences):+.1f} %"
-        label = f"Within {CLOSE:.0%} of NDCG@20"
+        label = f"NDCG@20 within {CLOSE:.0%}"
         tiles.append(Tile(label, close, "cells with a published value"))
         tiles.append(Tile("Median difference", median, "in NDCG@20"))
     if seconds:
@@ -257,7 +260,7 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
     columns = _columns_of(results)
     rows = []
     for result in results:
-        row = [words(result.key[name]) for name in columns]
+        row = list(map(words, result.named(columns)))
         row.append(number(float(len(result.ours["ndcg20"])), ".0f"))
         for metric in METRICS:
             row.append(_ours_cell(result, metric))
@@ -315,8 +318,8 @@ def _difference_chart(title: str, results: Sequence[Result]) -> Chart | None:
     for result in results:
         difference = result.difference("ndcg20")
         if difference is not None:
-            parts = [result.key[name] for name in columns if result.key[name]]
-            bars.append((" · ".join(parts), 100 * difference))
+            name = " · ".join(filter(None, result.named(columns)))
+            bars.append((name, 100 * difference))
     if not 0 < len(bars) <= MOST_BARS:
         return None
     says = "How far our mean NDCG@20 is above or below the published one, in percent of the latter."
@@ -327,11 +330,12 @@ def _difference_chart(title: str, results: Sequence[Result]) -> Chart | None:
 def _noise_blocks(rows: Sequence[Row]) -> list[Block]:
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
+        # Nothing and 0 both mean a run without noise, which is no point of these curves.
         if number_in(row.get("noise")):
             groups.setdefault(columns_of(row, CURVES), []).append(row)
     blocks: list[Block] = []
     for (backbone, dataset, *others), members in groups.items():
-        how = ", ".join(part for part in others if part)
+        how = ", ".join(filter(None, others))
         title = f"{backbone} on {dataset}, {how}"
         for metric in METRICS:
             charts = _noise_pair(title, members, metric)

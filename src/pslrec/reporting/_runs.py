@@ -107,6 +107,7 @@ def run_document(
         title = f"Comparison of {len(records)} runs"
         subtitle = ", ".join(record.label for record in records)
         summary = _several_summary(records, measured)
+    # Right below the numbers that they put in doubt.
     for problem in (*_cautions(records), *problems):
         summary.append(Text(problem, "warning"))
     sections = [
@@ -269,6 +270,7 @@ def _best_sentence(records: Sequence[RunRecord], measured: Mapping[str, Measures
     if behind:
         sentence += f", {100 * (ahead / behind - 1):.1f} % above {second}"
     if best in measured and second in measured:
+        # One comparison, so without the correction that the table of all comparisons has.
         found = compare_results(measured[second].test, measured[best].test, NDCG)
         verdict = "not significant"
         if found.t_test < LEVEL:
@@ -312,6 +314,7 @@ def _cautions(records: Sequence[RunRecord]) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
+    # A minute and a half is the least that whole minutes can tell.
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

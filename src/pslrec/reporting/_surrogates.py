@@ -15,6 +15,7 @@ from pslrec.reporting._run_record import RunRecord
 
 PAPER_TEMPERATURE = 0.2
 SHOWN = ("exp", "tanh", "atan", "relu")
+# An odd number, so that d = 0 is one of the points.
 POINTS = 41
 # A comparison of many temperatures would be a page of nearly the same pictures.
 MOST_TEMPERATURES = 4
