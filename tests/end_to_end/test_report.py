@@ -45,7 +45,7 @@ def test_report_command_writes_one_file(pslrec, runs, tmp_path):
 def test_report_command_takes_a_reproduction(pslrec, tmp_path):
     code, _, err = pslrec("report", RESULTS, "-o", tmp_path / "r.html")
     assert code == 0, err
-    assert "beside the published numbers" in (tmp_path / "r.html").read_text()
+    assert "compared with the published numbers" in (tmp_path / "r.html").read_text()
 
 
 def test_report_command_explains_what_it_can_not_take(pslrec, runs, tmp_path):

@@ -11,7 +11,7 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset, SealedInteractions
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
-from pslrec.experiment._inputs import load_training_data, with_validation
+from pslrec.experiment._inputs import load_training_data, stored_config, with_validation
 from pslrec.experiment._warm_start import share_learnt_before
 from pslrec.losses import LOSSES, Loss
 from pslrec.training import Progress
@@ -246,7 +246,7 @@ def evaluate_run(
         raise ConfigError(f"`k` must hold list lengths of at least 1, got {list(k)}")
     directory = RunDirectory(path)
     before = read_metrics(path)
-    config = RunConfig.checked(directory.read_config())
+    config = stored_config(directory)
     if protocol is not None:
         config = RunConfig.from_settings({"evaluation.protocol": protocol}, base=config)
     data = load_training_data(config)

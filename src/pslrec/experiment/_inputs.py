@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pslrec.artifacts import RunDirectory, check_parts
 from pslrec.config import DataSection, NoiseSection, RunConfig
 from pslrec.data import (
     Dataset,
@@ -19,6 +20,18 @@ from pslrec.data import (
 from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.errors import ConfigError
 from pslrec.sampling import FalseNegatives, plant_false_negatives
+
+
+def stored_config(directory: RunDirectory) -> RunConfig:
+    """The settings that a run was started with.
+
+    Raises:
+        UnknownNameError: a part from outside of pslrec is not at hand; says what to install.
+    """
+    settings = directory.read_config()
+    # Before the names are looked up: the registry knows no more than that they are unknown.
+    check_parts(directory.path, settings)
+    return RunConfig.checked(settings)
 
 
 @dataclass(frozen=True)

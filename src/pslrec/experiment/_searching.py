@@ -11,6 +11,7 @@ from pslrec.data import Dataset
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment._evaluating import evaluate_model, evaluate_on_validation
+from pslrec.experiment._inputs import stored_config
 from pslrec.experiment._memory import enough_memory
 from pslrec.experiment._running import build_trainer, load_run_data
 from pslrec.losses import LOSSES
@@ -95,7 +96,7 @@ def evaluate_chosen(path: Path) -> dict[str, Any]:
         known = _read_validation(path)
         if not known.get("is_finished") or known.get("failed"):
             raise ConfigError(f"the run in {path} is not finished, so it cannot be chosen")
-        config = RunConfig.checked(directory.read_config()).resolved()
+        config = stored_config(directory).resolved()
         dataset = load_run_data(config, directory).dataset
         for name in ("trained_epochs", "best_epoch", "seconds_per_epoch"):
             if name not in known:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+# Multiples of powers of ten that people count in.
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -90,8 +91,10 @@ def nice_ticks(low: float, high: float, *, count: int = 5, is_whole: bool = Fals
     if is_whole:
         step = float(max(1, math.ceil(step - 1e-9)))
 
+    # The slack spares a further tick where a value is a tick already, but for rounding.
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
+    # With a single tick, the scale would have no span.
     last = max(last, first + 1)
     # Rounding removes what binary fractions leave, such as 0.30000000000000004, and adding 0 turns
     # -0.0 into 0.0.
@@ -105,13 +108,15 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     >>> tick_labels([0.0, 0.05, 0.1]), tick_labels([0.0, 50_000.0])
     (['0.00', '0.05', '0.10'], ['0', '50,000'])
     """
+    pattern = ".3g"
     largest = max(map(abs, ticks), default=0.0)
     # Written out, a number of seven digits would not fit beside the axis.
     if largest < 1e6:
         for digits in range(9):
             if all(_is_exact(tick, digits) for tick in ticks):
-                return [f"{tick:,.{digits}f}" for tick in ticks]
-    return [f"{tick:.3g}" for tick in ticks]
+                pattern = f",.{digits}f"
+                break
+    return [format(tick, pattern) for tick in ticks]
 
 
 def _is_exact(value: float, digits: int) -> bool:
@@ -139,7 +144,13 @@ def scale_for(
     if axis.categories is not None:
         # Half a place of room on either side keeps the outermost categories off the edges.
         named = [(float(place), name) for place, name in enumerate(axis.categories)]
-        return Scale(-0.5, len(named) - 0.5, start, end, named)
+        return Scale(
+            low=-0.5,
+            high=len(named) - 0.5,
+            start=start,
+            end=end,
+            ticks=named,
+        )
 
     shown = list(values)
     if axis.ceiling is not None:
@@ -165,4 +176,10 @@ def scale_for(
     for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         if low <= tick <= high:
             in_view.append((tick, label))
-    return Scale(low, high, start, end, in_view)
+    return Scale(
+        low=low,
+        high=high,
+        start=start,
+        end=end,
+        ticks=in_view,
+    )

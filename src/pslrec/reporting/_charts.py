@@ -120,7 +120,7 @@ def line_chart(
 
     xs, ys = _to_enclose(shown)
     if not xs:
-        return Chart(title, description, None, (WIDTH, HEIGHT), [], data)
+        return _empty(title, description, data)
     # Marks at the outermost points would reach beyond the frame without a little room.
     across = scale_for(xs, x, (LEFT + 8, RIGHT - 8), is_tight=True)
     up = scale_for(ys, y, (BOTTOM, TOP))
@@ -133,7 +133,8 @@ def line_chart(
     for place, one in enumerate(shown):
         beside = across
         if x.categories:
-            # Error bars of several series in one category lie beside each other.
+            # Error bars of several series in one category lie beside each other, the closer the
+            # more there are, so that all stay within the category.
             shift = (place - (len(shown) - 1) / 2) * min(5.0, 30.0 / len(shown))
             beside = replace(across, start=across.start + shift, end=across.end + shift)
         parts.append(_drawn(one, beside, up, x))
@@ -147,8 +148,14 @@ def line_chart(
     # A single line needs no legend: the title says what it is.
     if len(legend) == 1:
         legend = []
-    body = group([_frame(across, up, x, y), drawn, *notes])
-    return Chart(title, description, body, (WIDTH, HEIGHT), legend, data)
+    return Chart(
+        title=title,
+        description=description,
+        body=group([_frame(across, up, x, y), drawn, *notes]),
+        size=(WIDTH, HEIGHT),
+        legend=legend,
+        data=data,
+    )
 
 
 def histogram(
@@ -196,8 +203,14 @@ def histogram(
         row = [number(edges[place], ".3f"), number(edges[place + 1], ".3f")]
         row.extend(number(values[place]) for values in shares.values())
         rows.append(row)
-    data = Table(title, ["from", "to", *shares], rows)
-    return Chart(title, description, group(parts), (WIDTH, HEIGHT), legend, data)
+    return Chart(
+        title=title,
+        description=description,
+        body=group(parts),
+        size=(WIDTH, HEIGHT),
+        legend=legend,
+        data=Table(title, ["from", "to", *shares], rows),
+    )
 
 
 def bar_chart(
@@ -219,15 +232,16 @@ def bar_chart(
     """
     rows = []
     shown = []
+    values = []
     for name, value in bars:
         rows.append([words(name), number(value, pattern)])
         if math.isfinite(value):
             shown.append((name, value))
+            values.append(value)
     data = Table(title, ["", axis.label], rows)
     if not shown:
-        return Chart(title, description, None, (WIDTH, HEIGHT), [], data)
+        return _empty(title, description, data)
 
-    values = [value for _, value in shown]
     # Room on either side for the values at the ends of the bars.
     across = scale_for(values, replace(axis, from_zero=True), (46.0, RIGHT - 40.0))
     top = 8.0
@@ -242,7 +256,25 @@ def bar_chart(
         parts.extend(_bar(name, value, across, foot, pattern))
     # The grid lies below the bars, but its length is known only when all of them are laid out.
     grid = _vertical_grid(across, top, foot, axis)
-    return Chart(title, description, group([grid, *parts]), (WIDTH, foot + 42.0), [], data)
+    return Chart(
+        title=title,
+        description=description,
+        body=group([grid, *parts]),
+        size=(WIDTH, foot + 42.0),
+        legend=[],
+        data=data,
+    )
+
+
+def _empty(title: str, description: str, data: Table) -> Chart:
+    return Chart(
+        title=title,
+        description=description,
+        body=None,
+        size=(WIDTH, HEIGHT),
+        legend=[],
+        data=data,
+    )
 
 
 def _bar(name: str, value: float, across: Scale, foot: float, pattern: str) -> list[Markup]:
@@ -269,6 +301,7 @@ def _frame(across: Scale, up: Scale, x: Axis, y: Axis) -> Markup:
     parts = []
     for value, label in up.ticks:
         height = up(value)
+        # Text stands on its baseline: moved down a little, its middle is level with the line.
         parts.append(shape(f"M{LEFT:g} {height:.1f}H{RIGHT:g}", "grid"))
         parts.append(text(label, LEFT - 6, height + 4, "tick end"))
     for value, label in across.ticks:
@@ -302,6 +335,7 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
     places = []
     for a, b in one.points:
         place = (math.nan, math.nan)
+        # One test for two: a sum is finite only if both parts are.
         if math.isfinite(a + b):
             place = (across(a), up(b))
         places.append(place)
@@ -407,6 +441,7 @@ def _styled(series: Sequence[Series]) -> list[Series]:
 
 def _thinned(series: Sequence[Series]) -> list[Series]:
     every_x = _every_x(series)
+    # With many series each keeps fewer points, but never so few that its shape is lost.
     limit = max(20, min(MOST_POINTS, MOST_CELLS // max(len(series), 1)))
     if len(every_x) <= limit:
         return list(series)
@@ -435,7 +470,11 @@ def _every_x(series: Sequence[Series]) -> list[float]:
 
 
 def _data_table(title: str, series: Sequence[Series], x: Axis) -> Table:
-    by_x = [dict(one.points) for one in series]
+    columns = [x.label]
+    by_x = []
+    for one in series:
+        columns.append(one.label)
+        by_x.append(dict(one.points))
     rows = []
     for a in _every_x(series):
         row = [Cell(_x_text(a, x), a)]
@@ -445,8 +484,7 @@ def _data_table(title: str, series: Sequence[Series], x: Axis) -> Table:
             else:
                 row.append(Cell(MISSING))
         rows.append(row)
-    labels = [one.label for one in series]
-    return Table(title, [x.label, *labels], rows)
+    return Table(title, columns, rows)
 
 
 def _x_text(value: float, x: Axis) -> str:

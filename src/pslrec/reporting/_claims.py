@@ -10,6 +10,7 @@ from pslrec.reporting._document import (
     Fold,
     Mark,
     Table,
+    Text,
     Tile,
     Tiles,
     number,
@@ -17,6 +18,7 @@ from pslrec.reporting._document import (
 )
 from pslrec.reporting._results import Row, number_in
 
+# A file without these columns is some other table that happens to be called claims.
 NEEDED = (
     "claim",
     "dataset",
@@ -36,11 +38,17 @@ VERDICTS: dict[str, Mark] = {
     "inside noise": "",
     UNDECIDED: "muted",
 }
+OTHER_READING = "other_reading_pct"
 CAPTION = (
-    "Each number, in percentage points, is claimed to be above 0: a claim holds if the interval over seeds lies above 0, "
-    "fails if below, and is inside the noise otherwise"
+    "Every number is in percentage points and is claimed to be above 0: a claim holds if the "
+    "95 % confidence interval over seeds lies above 0, fails if it lies below, and is inside the "
+    "noise otherwise"
 )
-COLUMNS = ("claim", "verdict", "value", "95 % interval", "seeds", "published", "where")
+READINGS = (
+    "The paper does not say how false negatives are drawn. Verdicts on claims about p assume that "
+    "they are drawn for each user, the reading that came closest to the published curves; "
+    "“other reading” is the value if they are drawn among all pairs."
+)
 
 
 def claims_blocks(rows: Sequence[Row]) -> list[Block]:
@@ -51,41 +59,57 @@ def claims_blocks(rows: Sequence[Row]) -> list[Block]:
     """
     if not rows or not set(NEEDED) <= rows[0].keys():
         return []
+    # Only claims about noise can be read in two ways; a paper without any needs no such column.
+    has_readings = any(row.get(OTHER_READING) for row in rows)
+    columns = ["claim", "verdict", "value", "95 % interval", "seeds", "published"]
+    if has_readings:
+        columns.append("other reading")
+    columns.append("where")
     decided = []
     undecided = []
+    counts: Counter[str] = Counter()
     for row in rows:
+        counts[row["verdict"]] += 1
+        cells = _cells(row, has_readings=has_readings)
         if row["verdict"] == UNDECIDED:
-            undecided.append(_cells(row))
+            undecided.append(cells)
         else:
-            decided.append(_cells(row))
+            decided.append(cells)
 
-    counts = Counter(row["verdict"] for row in rows)
+    tiles = []
     # In the order of `VERDICTS`, whatever comes first in the file.
-    present = [verdict for verdict in VERDICTS if counts[verdict]]
-    tiles = [Tile(verdict.capitalize(), str(counts[verdict])) for verdict in present]
+    for verdict in VERDICTS:
+        n = counts[verdict]
+        if n:
+            tiles.append(Tile(verdict.capitalize(), str(n)))
     blocks: list[Block] = [Tiles(tiles)]
     if decided:
-        blocks.append(Table(CAPTION, COLUMNS, decided))
+        blocks.append(Table(CAPTION, columns, decided))
+    if has_readings:
+        blocks.append(Text(READINGS, "note"))
     if undecided:
-        table = Table("Numbers of too few seeds to say anything", COLUMNS, undecided)
+        table = Table("Numbers from too few seeds for a verdict", columns, undecided)
         summary = f"{len(undecided)} more that need three seeds for a verdict"
         blocks.append(Fold(summary, [table]))
     return blocks
 
 
-def _cells(row: Row) -> list[Cell]:
+def _cells(row: Row, *, has_readings: bool) -> list[Cell]:
     low = number_in(row["low_pct"])
     high = number_in(row["high_pct"])
     interval = MISSING
     if low is not None and high is not None:
         interval = f"{low:+.2f} to {high:+.2f}"
-    where = f"{row['backbone']} on {row['dataset']}, {row['mode']}, {row['protocol']}"
-    return [
+    cells = [
         words(row["claim"]),
         words(row["verdict"], VERDICTS.get(row["verdict"], "")),
         number(number_in(row["value_pct"]), "+.2f"),
         words(interval),
         words(row["seeds"]),
         number(number_in(row.get("published_pct")), "+.2f"),
-        words(where),
     ]
+    if has_readings:
+        cells.append(number(number_in(row.get(OTHER_READING)), "+.2f"))
+    where = f"{row['backbone']} on {row['dataset']}, {row['mode']}, {row['protocol']}"
+    cells.append(words(where))
+    return cells

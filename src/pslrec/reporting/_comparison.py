@@ -24,8 +24,10 @@ from pslrec.reporting._document import (
 from pslrec.reporting._measures import K, Measures
 from pslrec.reporting._run_record import RunRecord
 
+# The order of rows; other metrics follow by name.
 FIRST = ("ndcg", "recall", "precision", "hit_rate", "mrr", "map", "f1")
 MAIN = FIRST[:2]
+# More metrics would be more tests, and so a stricter correction for each of them.
 COMPARED = (f"ndcg@{K}", f"recall@{K}")
 LEVEL = 0.05
 NAMES = {
@@ -95,15 +97,15 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
     if not main:
         main = every[:6]
 
-    blocks: list[Block] = [_metric_table(finished, "test", main, "Test part")]
+    blocks: list[Block] = [_metric_table(finished, "test", main, "Test set")]
     blocks += _evaluated_notes(finished)
     blocks += significance_blocks(finished, measured)
     blocks += _seed_blocks(finished)
-    test = _metric_table(finished, "test", every, "Test part")
-    blocks.append(Fold("All metrics of the test part", [test]))
+    test = _metric_table(finished, "test", every, "Test set")
+    blocks.append(Fold("All metrics on the test set", [test]))
     if any(record.metrics.get("validation") for record in finished):
-        validation = _metric_table(finished, "validation", every, "Validation part")
-        blocks.append(Fold("All metrics of the validation part", [validation]))
+        validation = _metric_table(finished, "validation", every, "Validation set")
+        blocks.append(Fold("All metrics on the validation set", [validation]))
     return Section("Metrics", blocks)
 
 
@@ -116,12 +118,12 @@ def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
             labels.setdefault(Evaluated(**counts), []).append(record.label)
     notes: list[Block] = []
     for evaluated, those in labels.items():
-        says = evaluated.sentence("test")
+        says = f"The run was {evaluated.sentence('test')}"
         if len(records) > 1:
-            says = f"{', '.join(those)}: {says}"
+            says = f"{', '.join(those)}: {evaluated.sentence('test')}"
         tone: Tone = "note"
         if evaluated.is_few:
-            says += ": too few to tell models apart by some per cent"
+            says += ": too few to tell models apart that differ by a few percent"
             tone = "warning"
         notes.append(Text(f"{says}.", tone))
     return notes
@@ -149,12 +151,18 @@ def _order(name: str) -> tuple[int, str, int]:
 def _metric_table(
     records: Sequence[RunRecord], split: str, names: Sequence[str], caption: str
 ) -> Table:
-    protocols = {str(record.metrics.get("protocol")) for record in records}
+    labels = []
+    protocols = set()
+    data = set()
+    for record in records:
+        labels.append(record.label)
+        protocols.add(str(record.metrics.get("protocol")))
+        data.add(record.data_key)
     caption += f", protocol {' and '.join(sorted(protocols))}"
     # On different data, the largest number is not the best one.
-    is_contest = len(records) > 1 and len({record.data_key for record in records}) == 1
+    is_contest = len(records) > 1 and len(data) == 1
     if is_contest:
-        caption += "; the best value of a row is bold"
+        caption += "; the best value in each row is bold"
 
     rows = []
     for name in names:
@@ -170,7 +178,6 @@ def _metric_table(
                 mark = "best"
             row.append(number(value, mark=mark))
         rows.append(row)
-    labels = [record.label for record in records]
     return Table(caption, ["metric", *labels], rows)
 
 
@@ -188,28 +195,31 @@ def significance_blocks(
         return []
     first = measured[base.label].test
     contrasts = []
+    p_values = []
     for other in others:
+        # On other data there are other users, who cannot be paired.
         if other.label not in measured or other.data_key != base.data_key:
             continue
         second = measured[other.label].test
         for name in COMPARED:
             comparison = compare_results(first, second, name)
             contrasts.append(Contrast(other.label, name, first[name], comparison))
+            p_values.append(comparison.t_test)
     if not contrasts:
         return []
 
     # With many comparisons, some are below any level by chance.
-    corrected = holm([contrast.comparison.t_test for contrast in contrasts])
     rows = []
-    for contrast, p in zip(contrasts, corrected, strict=True):
+    for contrast, p in zip(contrasts, holm(p_values), strict=True):
         rows.append(_comparison_row(contrast, p))
     n_users = contrasts[0].comparison.n_users
     caption = f"Each run minus {base.label}, over the same {n_users:,} users"
     note = (
-        "Tests are paired over users: a t-test and the Wilcoxon signed-rank test, both two-sided; the interval is by "
-        f"bootstrap. The corrected p is the t-test's after Holm's correction for the {len(rows)} comparisons of this table; "
-        f"the verdict asks whether it is below {LEVEL}. This measures the chance of the draw of users; that of training "
-        "needs several seeds."
+        "All tests are paired over users: a t-test and the Wilcoxon signed-rank test, both "
+        "two-sided. The interval is a bootstrap interval. The corrected p is the p-value of the "
+        f"t-test after Holm's correction for the {len(rows)} comparisons in this table; the "
+        f"verdict says whether it is below {LEVEL}. All of this accounts for the chance in "
+        "drawing the users; the chance in training takes several seeds to measure."
     )
     return [Table(caption, COMPARISON_COLUMNS, rows), Text(note, "note")]
 
@@ -222,7 +232,7 @@ def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
     if contrast.base:
         relative = difference / contrast.base
     is_clear = corrected < LEVEL
-    verdict = words("inside chance", "muted")
+    verdict = words("not significant", "muted")
     if is_clear and difference > 0:
         verdict = words("better", "better")
     elif is_clear:
@@ -269,6 +279,7 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
         groups.setdefault(_all_but_seed(record.settings), []).append(record)
     rows = []
     for group in groups.values():
+        # A single run has no deviation to show.
         if len(group) < 2:
             continue
         labels = ", ".join(record.label for record in group)
@@ -281,7 +292,7 @@ def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
     columns = ["runs", "seeds"]
     for name in COMPARED:
         columns += [metric_title(name), "deviation"]
-    caption = "Runs that differ in the seed of training only: means and standard deviations"
+    caption = "Runs that differ in the training seed only: means and standard deviations"
     return [Table(caption, columns, rows)]
 
 
@@ -296,6 +307,7 @@ def _mean_and_deviation(records: Sequence[RunRecord], metric: str) -> list[Cell]
     values = []
     for record in records:
         value = record.metric(metric)
+        # One run that diverged would make the mean of all others no number.
         if value is not None and math.isfinite(value):
             values.append(value)
     mean = None

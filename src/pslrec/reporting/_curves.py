@@ -26,26 +26,26 @@ def learning_curves(records: Sequence[RunRecord]) -> Section:
 
     charts = [_losses(trained)]
     notes = []
-    losses = {record.settings.get("loss.name") for _, record in trained}
+    losses = set()
+    diverged = []
+    for _, record in trained:
+        losses.add(record.settings.get("loss.name"))
+        if not all(math.isfinite(epoch.loss) for epoch in record.epochs):
+            diverged.append(record.label)
     if len(losses) > 1:
-        says = "Values of different losses have no common scale; compare their shapes only."
+        says = "Different losses have no common scale: compare the shapes of their curves only."
         notes.append(Text(says, "note"))
     validation = _validations(trained)
     if validation is not None:
         charts.append(validation)
     else:
-        says = "No run looked at validation data, so each took its last epoch."
+        says = "No run used validation data, so each kept its last epoch."
         notes.append(Text(says, "note"))
-    diverged = [record.label for _, record in trained if _has_diverged(record)]
     if diverged:
-        says = f"The loss was not a finite number at times in: {', '.join(diverged)}."
+        says = f"The loss was not always a finite number in: {', '.join(diverged)}."
         notes.append(Text(says, "warning"))
     blocks: list[Block] = [Charts(charts), *notes]
     return Section(TITLE, blocks)
-
-
-def _has_diverged(record: RunRecord) -> bool:
-    return not all(math.isfinite(epoch.loss) for epoch in record.epochs)
 
 
 def _losses(trained: Sequence[tuple[int, RunRecord]]) -> Chart:
@@ -59,8 +59,8 @@ def _losses(trained: Sequence[tuple[int, RunRecord]]) -> Chart:
     first = series[0].points[0][1]
     last = series[0].points[-1][1]
     says = (
-        f"Mean training loss of each of {longest} epochs; "
-        f"{label} goes from {first:.4g} to {last:.4g}."
+        f"Mean training loss in each of up to {longest} epochs; "
+        f"that of {label} goes from {first:.4g} to {last:.4g}."
     )
     return line_chart("Training loss", says, series, x=EPOCHS, y=Axis("loss"))
 
@@ -83,9 +83,9 @@ def _validations(trained: Sequence[tuple[int, RunRecord]]) -> Chart | None:
     if not series:
         return None
     says = (
-        "The value by which the epoch is chosen, NDCG@20 unless the loss asks for another; "
-        "a ring marks the epoch chosen."
+        "The value by which the epoch is chosen: NDCG@20, unless the loss asks for another. "
+        "A ring marks the chosen epoch."
     )
     if on_test:
-        says += f" Chosen on the test part, as in the paper: {', '.join(on_test)}."
+        says += f" Chosen on the test set, as in the paper: {', '.join(on_test)}."
     return line_chart("Validation", says, series, x=EPOCHS, y=Axis("validation NDCG"))

@@ -17,9 +17,10 @@ GROUPS = 5
 MOST_HISTOGRAMS = 6
 AXES = {"half-cosine": "score (half cosine)", "inner-product": "score (inner product)"}
 SAYS = (
-    "Scores of random pairs under each model. Negatives are items the user has not touched. Items of the test part "
-    "were negatives during training, too, although the user went on to them: they are false negatives of the natural "
-    "kind. Planted ones are there in the noise setting only."
+    "Scores of random pairs under each model. Negatives are items that the user never interacted "
+    "with. Items of the test set were negatives during training as well, although the user did "
+    "interact with them: they are natural false negatives. Planted false negatives exist in the "
+    "noise setting only."
 )
 # The colour of a run, and its label.
 Member = tuple[int, str]
@@ -39,7 +40,7 @@ def score_section(records: Sequence[RunRecord], measured: Mapping[str, Measures]
     blocks: list[Block] = [Text(SAYS), Charts(charts)]
     left_out = labels[MOST_HISTOGRAMS:]
     if left_out:
-        says = f"Left out, to keep the page short: {', '.join(left_out)}."
+        says = f"Left out to keep the page short: {', '.join(left_out)}."
         blocks.append(Text(says, "note"))
     return Section("Scores", blocks)
 
@@ -118,8 +119,8 @@ def _history_chart(members: Sequence[Member], measured: Mapping[str, Measures], 
         values = measures.test.per_user[f"ndcg@{K}"]
         series.append(_grouped(label, style, measures.history, values, edges))
     says = (
-        f"Mean NDCG@{K} of users grouped by their training interactions, about equally many in "
-        "each; bars are 95 % intervals."
+        f"Mean NDCG@{K} of users by their number of training interactions, in groups of about "
+        "equal size. Bars are 95 % intervals."
     )
     x = Axis("training interactions of the user", categories=group_names(edges))
     y = Axis(f"NDCG@{K}", from_zero=True)
@@ -139,8 +140,8 @@ def _popularity_charts(
         found = measures.found.astype(np.float64)
         series.append(_grouped(label, style, measures.popularity, found, edges))
     says = (
-        f"Share of test pairs whose item is among the user's first {K}, by how often the item occurs in training; "
-        "about equally many pairs in each group; bars are 95 % intervals."
+        f"Share of test pairs whose item is among the user's first {K}, by how often the item "
+        "occurs in training, in groups of about equal size. Bars are 95 % intervals."
     )
     x = Axis("training interactions of the item", categories=group_names(edges))
     y = Axis("share found", from_zero=True)
@@ -196,5 +197,6 @@ def _grouped(
         inside = values[places == place]
         if len(inside):
             points.append((float(place), float(inside.mean())))
+            # Half the 95 % interval of a mean, by the normal approximation.
             errors.append(float(1.96 * inside.std() / np.sqrt(len(inside))))
     return Series(label, points, style, errors=errors)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
+# Both are classes of the style sheet.
 Mark = Literal["", "best", "better", "worse", "differs", "muted"]
 Tone = Literal["", "note", "warning"]
 MISSING = "–"  # noqa: RUF001 - a dash as wide as a digit, where there is no value
@@ -43,6 +44,7 @@ class Table:
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    # A template cannot ask for the type of a block, so every block says its kind.
     kind: ClassVar[str] = "table"
 
     @property

@@ -35,7 +35,7 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
     rows = []
     shown = [*ALWAYS_NAMED, *differing_columns(results, NAMED_IF_DIFFERENT)]
     for members in groups.values():
-        row = [words(members[0].key[name]) for name in shown]
+        row = list(map(words, members[0].named(shown)))
         is_known = False
         for metric in METRICS:
             ours = _best_gain(members, metric, is_published=False)
@@ -43,6 +43,7 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
             row += [percent(ours), percent(published)]
             if ours is not None:
                 is_known = True
+        # A published gain alone is no result of ours.
         if is_known:
             rows.append(row)
     if not rows:
@@ -70,10 +71,12 @@ def _best_gain(members: Sequence[Result], metric: str, *, is_published: bool) ->
 
     gains = []
     for over in proposed:
+        # There may be several cells of SL, with different hyper-parameters.
         for base in bases:
             gain = gain_over(over, base)
             if gain is not None:
                 gains.append(gain)
+    # The paper prints the gain of the best of its losses.
     return max(gains, default=None)
 
 

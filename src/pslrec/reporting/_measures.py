@@ -16,6 +16,7 @@ from pslrec.losses import LOSSES
 from pslrec.reporting._run_record import RunRecord
 from pslrec.seeding import generator
 
+# The list length of the paper's tables.
 K = 20
 SAMPLED_PAIRS = 20_000
 # Users are ranked in blocks, so that a block's scores stay below 64 MB whatever the catalogue.
@@ -27,7 +28,7 @@ class Measures:
     """What the model of a run does to single users and pairs.
 
     Args:
-        test: metrics of each user on the test part, at list length 20.
+        test: metrics of each user on the test set, at list length 20.
         history: number of training interactions of each of these users.
         found: for each test pair of these users, whether its item is in the user's list.
         popularity: for each of these pairs, the training interactions of its item.
@@ -61,13 +62,16 @@ class Measurer:
         config = RunConfig.from_toml(record.path / "config.toml")
         data = self._data(config)
         directory = RunDirectory(record.path)
+        # The files may have changed since: then all numbers here would be of other data.
         directory.check_data(data.dataset)
         similarity = LOSSES[config.loss.name].similarity
         scorer = Model(directory.read_tables(), similarity).scorer()
+        # Nothing is chosen any more, so the test set may be read.
         if isinstance(data.dataset.test, SealedInteractions):
             data.dataset.test.unseal("the run is finished")
 
         section = config.evaluation
+        # Only what the charts need; all other metrics are in the run's own files.
         test = evaluate(
             scorer,
             data.dataset,
@@ -117,6 +121,7 @@ def hits(
             rows, items = task.seen.positions(users)
             scores[torch.from_numpy(rows), torch.from_numpy(items)] = HIDDEN
             _, best = top_k(scores, k)
+            # Flags for the whole block, so that pairs are looked up at once instead of searched.
             listed = torch.zeros(scores.shape, dtype=torch.bool)
             listed.scatter_(1, best, True)
             rows, items = task.relevant.positions(users)
@@ -130,8 +135,8 @@ def score_sample(
 ) -> dict[str, np.ndarray]:
     """Score random pairs: positives, negatives, and both kinds of false negatives.
 
-    Items of the test part were negatives during training although the user went on to them, which
-    makes them natural false negatives; planted ones exist in the noise setting only.
+    Items of the test set were negatives during training although the user did interact with them,
+    which makes them natural false negatives; planted ones exist in the noise setting only.
 
     Args:
         scorer: scores the pairs.

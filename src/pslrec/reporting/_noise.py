@@ -14,8 +14,9 @@ Curve = Sequence[tuple[float, float]]
 ByLoss = dict[str, dict[float, list[float]]]
 BASE = "sl"
 SAYS = (
-    "A share of the training pairs is declared false negatives, and a negative is drawn among them with probability p. "
-    "Runs without noise train on all pairs, so p = 0 is no point of these curves."
+    "A share of the training pairs is declared false negatives, and each negative is drawn from "
+    "among them with probability p. Runs without noise train on all pairs, so these curves have "
+    "no point at p = 0."
 )
 
 
@@ -40,7 +41,7 @@ def noise_section(records: Sequence[RunRecord]) -> Section:
 
     charts = []
     for (source, *_, backbone, _), by_loss in groups.items():
-        # A single level is no curve.
+        # Noise at a single level is an ordinary comparison, which other sections show.
         if max(len(levels) for levels in by_loss.values()) > 1:
             title = f"{backbone} on {source}"
             charts.append(noise_chart(title, mean_curves(by_loss), metric=f"NDCG@{K}"))
@@ -86,7 +87,7 @@ def noise_chart(
     for style, loss in enumerate(order):
         if loss in curves:
             series.append(Series(loss, curves[loss], style))
-    says = f"{metric} by the probability p that a negative is a false one."
+    says = f"{metric} by the probability p that a negative is a false negative."
     area = improvement_area(curves, order)
     if area is not None and area.notes:
         gains = [f"{note} at p = {p:g}" for p, note in area.notes.items()]

@@ -68,7 +68,7 @@ TABLE_TITLES = {
     "noise": "Noise (Figures 2 and C.1-C.8)",
     INTERPRETATIONS: "Readings of the noise setting",
     "softplus": "Softplus (C.2)",
-    "forms": "Inside and outside temperature",
+    "forms": "Temperature inside and outside",
     "forms-search": "Settings tried for the inside temperature",
     "cutoffs": "Other list lengths",
 }
@@ -82,6 +82,7 @@ MOST_ROWS = 300
 LONG = 15
 # A chart of more bars is left out; where there are so many, there are curves.
 MOST_BARS = 40
+# Long reproductions are made at dozens of commits; the column of all runs names each.
 MOST_COMMITS = 12
 
 
@@ -125,8 +126,9 @@ def reproduction_document(
             sections.append(Section(heading, _results_blocks(name, rows)))
         elif rows:
             sections.append(Section(heading, _other_blocks(name, rows)))
+    # The same figures for every reproduction: they explain what the losses do, so they come last.
     sections.append(surrogate_section())
-    return Document(title, f"{len(runs)} runs beside the published numbers", sections)
+    return Document(title, f"{len(runs)} runs compared with the published numbers", sections)
 
 
 def _has_results(rows: Sequence[Row]) -> bool:
@@ -152,12 +154,13 @@ def _distinct(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
 
 def _summary(runs: Sequence[Row]) -> list[Block]:
     if not runs:
-        return [Text("No table holds runs with the columns of results.", "warning")]
+        return [Text("No table holds runs: none has the columns of results.", "warning")]
     commits = set()
     n_on_test = 0
     for row in runs:
         if row.get("commit"):
             commits.add(row["commit"])
+        # As Python writes it in our own files, or as others do.
         if row.get("selected_on_test", "").lower() == "true":
             n_on_test += 1
     blocks: list[Block] = [Tiles(_summary_tiles(runs))]
@@ -169,8 +172,8 @@ def _summary(runs: Sequence[Row]) -> list[Block]:
         blocks.append(Text(f"Made at {noun} {named}.", "note"))
     if n_on_test:
         says = (
-            f"In {n_on_test} of the runs the epoch was chosen on the test part, "
-            "as in the paper where there is no validation."
+            f"In {n_on_test} of the runs, the epoch was chosen on the test set, "
+            "as the paper does where there is no validation set."
         )
         blocks.append(Text(says, "note"))
     return blocks
@@ -199,9 +202,9 @@ def _summary_tiles(runs: Sequence[Row]) -> list[Tile]:
     if differences:
         close = f"{n_close} of {len(differences)}"
         median = f"{100 * statistics.median(differences):+.1f} %"
-        label = f"Within {CLOSE:.0%} of NDCG@20"
-        tiles.append(Tile(label, close, "published cells, as printed"))
-        tiles.append(Tile("Median difference", median, "of NDCG@20"))
+        label = f"NDCG@20 within {CLOSE:.0%}"
+        tiles.append(Tile(label, close, "cells with a published value"))
+        tiles.append(Tile("Median difference", median, "in NDCG@20"))
     if seconds:
         hours = f"{sum(seconds) / 3600:.1f} h"
         tiles.append(Tile("Training", hours, "all runs together"))
@@ -235,7 +238,7 @@ def _results_blocks(name: str, rows: Sequence[Row]) -> list[Block]:
         charts.sort(key=lambda chart: -chart.size[1])
         blocks.append(Charts(charts))
     every_run = _plain_table("A row per run", rows)
-    blocks.append(Fold(f"Every run ({len(rows)})", [every_run]))
+    blocks.append(Fold(f"All runs ({len(rows)})", [every_run]))
     return blocks
 
 
@@ -257,7 +260,7 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
     columns = _columns_of(results)
     rows = []
     for result in results:
-        row = [words(result.key[name]) for name in columns]
+        row = list(map(words, result.named(columns)))
         row.append(number(float(len(result.ours["ndcg20"])), ".0f"))
         for metric in METRICS:
             row.append(_ours_cell(result, metric))
@@ -266,7 +269,10 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
         row.append(_noise_cell(result))
         rows.append(row)
 
-    caption = f"{title}: ours (mean over seeds ± standard deviation), published, and the relative difference"
+    caption = (
+        f"{title}: ours (mean over seeds ± standard deviation), published, "
+        "and the relative difference"
+    )
     # What all cells have in common is said once.
     common = []
     for name in EXTRA:
@@ -312,23 +318,24 @@ def _difference_chart(title: str, results: Sequence[Result]) -> Chart | None:
     for result in results:
         difference = result.difference("ndcg20")
         if difference is not None:
-            parts = [result.key[name] for name in columns if result.key[name]]
-            bars.append((" · ".join(parts), 100 * difference))
+            name = " · ".join(filter(None, result.named(columns)))
+            bars.append((name, 100 * difference))
     if not 0 < len(bars) <= MOST_BARS:
         return None
-    says = "Relative difference of our mean to the published NDCG@20, in percent."
-    axis = Axis("difference of NDCG@20 in %")
+    says = "How far our mean NDCG@20 is above or below the published one, in percent of the latter."
+    axis = Axis("difference in NDCG@20, %")
     return bar_chart(f"{title}: ours against published", says, bars, axis=axis, pattern="+.1f")
 
 
 def _noise_blocks(rows: Sequence[Row]) -> list[Block]:
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
+        # Nothing and 0 both mean a run without noise, which is no point of these curves.
         if number_in(row.get("noise")):
             groups.setdefault(columns_of(row, CURVES), []).append(row)
     blocks: list[Block] = []
     for (backbone, dataset, *others), members in groups.items():
-        how = ", ".join(part for part in others if part)
+        how = ", ".join(filter(None, others))
         title = f"{backbone} on {dataset}, {how}"
         for metric in METRICS:
             charts = _noise_pair(title, members, metric)

@@ -77,7 +77,7 @@ class Result:
         return ours / published - 1
 
     def is_inside_noise(self, metric: str) -> bool | None:
-        """Whether one more run of ours could give the published value; `None` if that is unknown."""
+        """Whether one more run of ours could give the published value; `None` if unknown."""
         published = self.published.get(metric)
         if published is None:
             return None

@@ -107,6 +107,7 @@ def run_document(
         title = f"Comparison of {len(records)} runs"
         subtitle = ", ".join(record.label for record in records)
         summary = _several_summary(records, measured)
+    # Right below the numbers that they put in doubt.
     for problem in (*_cautions(records), *problems):
         summary.append(Text(problem, "warning"))
     sections = [
@@ -134,9 +135,7 @@ def _measured(records: Sequence[RunRecord]) -> tuple[dict[str, Measures], list[s
         try:
             measured[record.label] = measurer.measure(record)
         except (PslrecError, ValueError) as error:
-            problems.append(
-                f"Parts about single users and scores are missing for {record.label}: {error}."
-            )
+            problems.append(f"Per-user values and scores are missing for {record.label}: {error}.")
     return measured, problems
 
 
@@ -167,7 +166,7 @@ def _single_summary(record: RunRecord, measures: Measures | None) -> list[Block]
     metrics = record.metrics
     if record.is_finished:
         trained = f"of {metrics.get('trained_epochs')} trained"
-        tiles.append(Tile("Epoch chosen", str(metrics.get("best_epoch")), trained))
+        tiles.append(Tile("Chosen epoch", str(metrics.get("best_epoch")), trained))
         tiles.append(Tile("Protocol", str(metrics.get("protocol"))))
     seconds = [epoch.seconds for epoch in record.epochs if not math.isnan(epoch.seconds)]
     if seconds:
@@ -175,7 +174,7 @@ def _single_summary(record: RunRecord, measures: Measures | None) -> list[Block]
         tiles.append(Tile("Training", _duration(sum(seconds)), per_epoch))
     if measures is not None:
         facts = measures.facts
-        test_pairs = f"{facts['test pairs']:,} for the test"
+        test_pairs = f"{facts['test pairs']:,} test pairs"
         tiles.append(Tile("Users", f"{facts['users']:,}"))
         tiles.append(Tile("Items", f"{facts['items']:,}"))
         tiles.append(Tile("Training pairs", f"{facts['train pairs']:,}", test_pairs))
@@ -229,7 +228,7 @@ def _several_summary(records: Sequence[RunRecord], measured: Mapping[str, Measur
     columns = [
         "run",
         f"NDCG@{K}",
-        f"to {first.label}",
+        f"vs. {first.label}",
         f"Recall@{K}",
         "loss",
         "backbone",
@@ -244,7 +243,7 @@ def _several_summary(records: Sequence[RunRecord], measured: Mapping[str, Measur
     best = _best_sentence(records, measured)
     if best:
         blocks.append(Text(best))
-    blocks.append(Table("The runs; metrics are of the test part", columns, rows))
+    blocks.append(Table("The runs; metrics are those of the test set", columns, rows))
     return blocks
 
 
@@ -271,15 +270,16 @@ def _best_sentence(records: Sequence[RunRecord], measured: Mapping[str, Measures
     if behind:
         sentence += f", {100 * (ahead / behind - 1):.1f} % above {second}"
     if best in measured and second in measured:
+        # One comparison, so without the correction that the table of all comparisons has.
         found = compare_results(measured[second].test, measured[best].test, NDCG)
-        verdict = "inside"
+        verdict = "not significant"
         if found.t_test < LEVEL:
-            verdict = "more than"
+            verdict = "significant"
         p = f"= {found.t_test:.3f}"
         if found.t_test < 0.001:
             p = "< 0.001"
         sentence += (
-            f"; over {found.n_users:,} users that is {verdict} chance (paired t-test, p {p})"
+            f"; over {found.n_users:,} users, the difference is {verdict} (paired t-test, p {p})"
         )
     return f"{sentence}."
 
@@ -294,25 +294,27 @@ def _cautions(records: Sequence[RunRecord]) -> list[str]:
         if record.metrics.get("selected_on_test"):
             on_test.append(record.label)
         if not record.is_finished:
-            found.append(f"{record.label} is not finished; what it has so far is shown.")
+            found.append(f"{record.label} is not finished; the report shows what it has so far.")
             continue
         protocols.add(record.metrics.get("protocol"))
         # Without the protocol, which is the last part of the key and has a sentence of its own.
         data.add(record.data_key[:-1])
     if on_test:
         found.append(
-            f"The epoch was chosen on the test part, as the paper does without a validation part: {', '.join(on_test)}."
+            "The epoch was chosen on the test set, as the paper does where there is no "
+            f"validation set: {', '.join(on_test)}."
         )
     if len(protocols) > 1:
         found.append(
-            "The runs were judged by different protocols; their metrics are not comparable."
+            "The runs were evaluated under different protocols; their metrics are not comparable."
         )
     if len(data) > 1:
-        found.append("The runs were judged on different data; their metrics are not comparable.")
+        found.append("The runs were evaluated on different data; their metrics are not comparable.")
     return found
 
 
 def _duration(seconds: float) -> str:
+    # A minute and a half is the least that whole minutes can tell.
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

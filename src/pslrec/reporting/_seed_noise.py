@@ -1,8 +1,9 @@
 """What several seeds can tell: whether a number lies inside the noise from seed to seed.
 
-This is the one place that decides it, for reports and for reproductions alike. There are two questions. A published
-value is a single run, so it is compared with the *prediction* interval of one more run of ours. A claimed difference
-is a mean, so it is compared with the *confidence* interval of a mean. Both are t-intervals, and both need three seeds.
+This is the one place that decides it, for reports and for reproductions alike. There are two
+questions. A published value is a single run, so it is compared with the *prediction* interval of
+one more run of ours. A claimed difference is a mean, so it is compared with the *confidence*
+interval of a mean. Both are t-intervals, and both need three seeds.
 """
 
 import math
@@ -41,7 +42,7 @@ class SeedVerdict:
 
 
 def interval_factor(n: int) -> float:
-    """How many standard errors the confidence interval of a mean of `n` values reaches to either side.
+    """How many standard errors the 95 % interval of a mean of `n` values reaches to either side.
 
     >>> round(interval_factor(3), 2)
     4.3
@@ -52,8 +53,9 @@ def interval_factor(n: int) -> float:
 def is_inside_noise(ours: Collection[float], published: float) -> bool | None:
     """Whether one more seed of ours could give the published value; `None` below three seeds.
 
-    The published value must lie within t s √(1 + 1/n) of our mean, with t of n - 1 degrees of freedom: the 95 %
-    prediction interval of a single run. Half a unit of the last printed decimal is added to it.
+    The published value must lie within t s √(1 + 1/n) of our mean, with t of n - 1 degrees of
+    freedom: the 95 % prediction interval of a single run. Half a unit of the last printed decimal
+    is added to it.
 
     Args:
         ours: one value per seed.
@@ -72,8 +74,9 @@ def is_inside_noise(ours: Collection[float], published: float) -> bool | None:
 def verdict_over_seeds(first: BySeed, second: BySeed | None = None) -> SeedVerdict:
     """Whether the first is above the second, or above 0, by more than the noise from seed to seed.
 
-    Seeds that both sides have are paired. Where fewer than three are, but one side alone has three, the deviation of
-    that side stands for the other side as well.
+    Seeds that both sides have are paired, which takes out what a seed does to both. Where fewer
+    than three are, but one side alone has three, the deviation of that side stands for the other
+    side as well.
 
     Args:
         first: values by seed, at least one.
@@ -97,7 +100,7 @@ def verdict_over_seeds(first: BySeed, second: BySeed | None = None) -> SeedVerdi
     larger = max((first, second), key=len)
     if len(larger) < ENOUGH_SEEDS:
         return SeedVerdict("needs seeds", difference, None, seeds)
-    # The variance of a difference of two independent means, with the one deviation that can be estimated.
+    # Of a difference of two independent means, with the one deviation that can be estimated.
     standard_error = stdev(larger.values()) * math.sqrt(1 / len(first) + 1 / len(second))
     return _verdict(difference, interval_factor(len(larger)) * standard_error, seeds)
 

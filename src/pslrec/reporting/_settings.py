@@ -20,10 +20,10 @@ def settings_section(records: Sequence[RunRecord]) -> Section:
     environments = [record.environment for record in records]
     blocks: list[Block] = []
     if len(records) == 1:
-        caption = "Settings of the run; config.toml in its directory repeats it"
+        caption = "Settings of the run; train with config.toml of its directory to repeat it"
         blocks.append(_table(caption, labels, settings))
         if environments[0]:
-            blocks.append(_table("What it was made with", labels, environments))
+            blocks.append(_table("Environment of the run", labels, environments))
         return Section(TITLE, blocks)
 
     blocks.append(_differences("Settings that differ", labels, settings))

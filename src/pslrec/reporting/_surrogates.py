@@ -15,14 +15,16 @@ from pslrec.reporting._run_record import RunRecord
 
 PAPER_TEMPERATURE = 0.2
 SHOWN = ("exp", "tanh", "atan", "relu")
+# An odd number, so that d = 0 is one of the points.
 POINTS = 41
 # A comparison of many temperatures would be a page of nearly the same pictures.
 MOST_TEMPERATURES = 4
 SAYS = (
-    "d is the score of a negative minus that of its positive. A surrogate stands for the step "
-    "that counts how many negatives lie above the positive; the closer it is, the tighter the "
-    "loss bounds DCG. Its weight says how much a negative moves the model: false negatives have "
-    "large d, where exp (the softmax loss) gives them far more weight than the others do."
+    "d is the score of a negative minus that of its positive. A surrogate replaces the step that "
+    "counts how many negatives are ranked above the positive; the closer it is to the step, the "
+    "tighter the loss bounds DCG. Its weight says how much a negative moves the model. False "
+    "negatives have a large d, where exp (the softmax loss) gives them far more weight than the "
+    "others do."
 )
 
 

@@ -11,7 +11,8 @@ Point = tuple[float, float]
 
 N_STYLES = 8
 MARKERS = ("circle", "square", "triangle", "diamond", "cross")
-# Corners of the marks around their centre, in radii. Each shape is stretched until all look equally large.
+# Corners of the marks around their centre, in radii; shapes of less area reach out further, so that
+# all look equally large.
 CORNERS = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "triangle": ((0.0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
@@ -25,8 +26,8 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
     Args:
         tag: its name.
         content: texts, which are escaped, and other elements, which are not.
-        attributes: `class_` becomes `class` and `stroke_width` becomes `stroke-width`; numbers are rounded to two
-            decimals; an attribute that is `None` is left out.
+        attributes: `class_` becomes `class` and `stroke_width` becomes `stroke-width`; numbers are
+            rounded to two decimals; an attribute that is `None` is left out.
 
     >>> element("text", "a < b", x=1.23456, class_="tick")
     Markup('<text x="1.23" class="tick">a &lt; b</text>')
@@ -46,6 +47,7 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
 
 def _plain(value: object) -> str:
     if isinstance(value, float):
+        # Finer than any screen shows; more decimals would only make the file larger.
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return str(value)
 

@@ -10,7 +10,7 @@ from pslrec.reporting import reproduction_report
 from pslrec.reporting._claims import claims_blocks
 from pslrec.reporting._document import MISSING, Table
 from pslrec.reporting._reproduction import reproduction_document
-from pslrec.reporting._results import results_of
+from pslrec.reporting._results import read_results, results_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RESULTS = REPOSITORY / "reproductions" / "psl-neurips-2024" / "results"
@@ -95,7 +95,7 @@ def test_a_run_that_two_tables_show_is_counted_once(tmp_path):
             [{**row("SL", 1, 0.2), "table": name}, {**row("SL", 2, 0.2), "table": name}],
         )
     page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
-    assert "2 runs beside the published numbers" in page
+    assert "2 runs compared with the published numbers" in page
 
 
 def test_noise_is_drawn_for_ours_and_published(tmp_path):
@@ -162,6 +162,42 @@ def test_claims_are_counted_and_shown_with_their_intervals_those_without_a_verdi
     assert folded.summary.startswith("2 more that need")
     assert [cells[3].text for cells in folded.blocks[0].rows] == [MISSING, MISSING]
     assert claims_blocks([{"claim": "x"}]) == []
+
+
+def test_claims_that_can_be_read_in_two_ways_have_both_values():
+    claim = {
+        "claim": "its gain at p = 0.5 is above 10 %",
+        "dataset": "Toys",
+        "backbone": "MF",
+        "mode": "catalog",
+        "protocol": "paper",
+        "verdict": "holds",
+        "value_pct": "5.45",
+        "low_pct": "3.53",
+        "high_pct": "7.36",
+        "seeds": "3",
+        "published_pct": "4.03",
+        "other_reading_pct": "-0.82",
+    }
+    plain = {**claim, "claim": "PSL-relu is above SL", "other_reading_pct": ""}
+    undecided = {**claim, "verdict": "needs seeds"}
+    _, table, note, folded = claims_blocks([claim, plain, undecided])
+    assert table.columns[5:] == ["published", "other reading", "where"]
+    assert [cells[6].text for cells in table.rows] == ["-0.82", MISSING]
+    assert [cells[6].value for cells in folded.blocks[0].rows] == [-0.82]
+    assert "drawn among all pairs" in note.text
+    (_, without) = claims_blocks([plain])
+    assert "other reading" not in without.columns
+
+
+def test_the_committed_claims_show_the_other_reading_of_the_noise():
+    page = reproduction_document({"claims": read_results(RESULTS / "claims.csv")})
+    (section,) = (each for each in page.sections if each.title == "Claims of the paper")
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    column = list(table.columns).index("other reading")
+    by_claim = {cells[0].text: cells for cells in table.rows}
+    gain = by_claim["its gain at p = 0.5 is above 10 %"]
+    assert (gain[2].text, gain[column].text) == ("+5.45", "-0.82")
 
 
 def test_other_readings_of_a_setting_do_not_count_as_misses():

@@ -153,7 +153,7 @@ def test_same_run_twice_is_one_run(trained, tmp_path):
 
 def test_report_goes_without_data_that_are_gone(make_run, tmp_path):
     page = report([make_run("a"), make_run("b", ndcg=0.3, loss="psl-relu")], tmp_path)
-    assert "Parts about single users and scores are missing for a" in page
+    assert "Per-user values and scores are missing for a" in page
     assert "b ranks best, with an NDCG@20 of 0.3000, 50.0 % above a" in page
     assert "Scores" not in Outline(page).titles
 
@@ -185,7 +185,7 @@ def test_odd_runs_are_reported_alone_and_beside_others(name, make_run, tmp_path)
 def test_a_run_that_is_not_finished_or_diverged_is_said_so(make_run, tmp_path):
     assert "odd is not finished" in report([make_run("odd", ndcg=None)], tmp_path)
     page = report([make_run("bad", losses=(1.0, math.nan))], tmp_path)
-    assert "The loss was not a finite number at times in: bad." in page
+    assert "The loss was not always a finite number in: bad." in page
 
 
 def test_log_cut_short_and_missing_files_are_no_error(make_run, tmp_path):
@@ -212,7 +212,7 @@ def test_many_runs_stay_a_small_file(make_run, tmp_path):
     ]
     page = report(runs, tmp_path)
     assert len(page) < 1_000_000
-    assert "Runs that differ in the seed of training only" in page
+    assert "Runs that differ in the training seed only" in page
 
 
 def test_noise_curves_show_the_gain_of_psl(make_run, tmp_path):
@@ -241,7 +241,7 @@ def test_improvement_takes_the_best_psl_where_both_have_values():
 
 def test_runs_on_different_data_are_not_compared(make_run, tmp_path):
     page = report([make_run("a", source="one"), make_run("b", source="two")], tmp_path)
-    assert "judged on different data; their metrics are not comparable" in page
+    assert "evaluated on different data; their metrics are not comparable" in page
     assert "ranks best" not in page
 
 
