@@ -11,6 +11,8 @@ from scipy.sparse import csr_matrix
 from pslrec.data import Interactions
 from pslrec.registry import Registry
 
+SearchSpace = Mapping[str, Sequence[Any]]
+
 
 class Baseline(ABC):
     """A scorer that no loss trains.
@@ -18,7 +20,7 @@ class Baseline(ABC):
     `search_space` gives, for each option worth tuning, the values to try.
     """
 
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    search_space: ClassVar[SearchSpace] = {}
 
     _shape: tuple[int, int] | None = None
 

@@ -3,15 +3,15 @@
 It is strong on sparse data, but it inverts a matrix as wide as the catalogue.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
+from torch.nn import functional
 
-from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
 from pslrec.checks import positive_number
 from pslrec.data import Interactions
 
@@ -36,11 +36,16 @@ class EASE(Baseline):
     Reference: Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019.
     """
 
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+    search_space: ClassVar[SearchSpace] = {
         "regularization": (10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
     }
 
-    def __init__(self, *, regularization: float = 200.0, memory_budget: int = 8 * 2**30) -> None:
+    def __init__(
+        self,
+        *,
+        regularization: float = 200.0,
+        memory_budget: int = 8 * 2**30,
+    ) -> None:
         self.regularization = positive_number("regularization", regularization)
         self.memory_budget = memory_budget
 
@@ -70,7 +75,7 @@ class EASE(Baseline):
         weights = np.empty(inverse.shape, dtype=np.float32)
         for start in range(0, len(weights), _ROWS):
             rows = slice(start, start + _ROWS)
-            # Only the upper triangle holds the inverse; the rest of these rows is above it, mirrored.
+            # Only the upper triangle holds the inverse; the rest of these rows is its mirror image.
             upper = np.triu(inverse[rows], k=start)
             lower = np.tril(inverse[:, rows].T, k=start - 1)
             weights[rows] = upper + lower
@@ -88,8 +93,8 @@ class EASE(Baseline):
             # A block at a time: the whole product as a sparse matrix would need more memory.
             gram[rows] = (by_item[rows] @ histories).toarray()
         gram[np.diag_indices_from(gram)] += self.regularization
-        # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All of
-        # it happens in place: the matrix is the largest thing in memory.
+        # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All
+        # of it happens in place: the matrix is the largest thing in memory.
         inverse, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
         if not failed:
             inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
@@ -105,5 +110,6 @@ class EASE(Baseline):
         # The row is the sum of the weights of the user's items: bags, which torch adds in parallel.
         chosen = self.histories[users]
         items = torch.from_numpy(chosen.indices.astype(np.int64))
-        offsets = torch.from_numpy(chosen.indptr[:-1].astype(np.int64))
-        return torch.nn.functional.embedding_bag(items, self.weights, offsets, mode="sum")
+        starts = chosen.indptr[:-1]
+        offsets = torch.from_numpy(starts.astype(np.int64))
+        return functional.embedding_bag(items, self.weights, offsets, mode="sum")

@@ -1,13 +1,13 @@
 """Matrix factorisation of all user-item pairs by alternating least squares."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
+from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
 from pslrec.checks import positive_number, whole_number
 from pslrec.data import Interactions
 from pslrec.seeding import generator
@@ -24,7 +24,8 @@ _Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 class ImplicitALS(Baseline):
     """Vectors whose inner products s are near 1 for the user's items and near 0 for all others.
 
-    Minimises, with n the number of interactions of a user (or item) and m that of the other side's rows,
+    Minimises, with n the number of interactions of a user (or item) and m the number of rows on the
+    other side,
 
         sum over observed (1 - s)^2 + unobserved_weight * sum over all s^2
             + regularization * sum over vectors (n + unobserved_weight * m)^exponent |vector|^2
@@ -45,7 +46,7 @@ class ImplicitALS(Baseline):
         et al., Revisiting the performance of iALS on item recommendation benchmarks, RecSys 2022.
     """
 
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+    search_space: ClassVar[SearchSpace] = {
         "dimension": (64, 128, 256),
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
         "regularization": (0.03, 0.1, 0.3, 1.0),
@@ -72,19 +73,22 @@ class ImplicitALS(Baseline):
         by_user = binary_matrix(interactions)
         by_item = by_user.T.tocsr()
         shape = (interactions.n_items, self.dimension)
-        noise = generator(self.seed, "ials").standard_normal(shape, dtype=np.float32)
+        draws = generator(self.seed, "ials")
+        noise = draws.standard_normal(shape, dtype=np.float32)
         # Scores start near 0, the target of most pairs.
         vectors = 0.1 / np.sqrt(self.dimension) * noise
         self.item_vectors = torch.from_numpy(vectors).to(torch.float32)
         # Which rows are solved together does not change from epoch to epoch.
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
+        n_users = interactions.n_users
+        n_items = interactions.n_items
         for _ in range(self.epochs):
-            self.user_vectors = self._solve(user_batches, by_user.shape[0], self.item_vectors)
-            self.item_vectors = self._solve(item_batches, by_item.shape[0], self.user_vectors)
+            self.user_vectors = self._solve(user_batches, n_users, self.item_vectors)
+            self.item_vectors = self._solve(item_batches, n_items, self.user_vectors)
 
     def _batches(self, matrix: csr_matrix) -> Iterator[_Batch]:
-        """Rows of similar length, so that little of the padding, the row after the last, is needed."""
+        """Rows of similar length, which need little padding: the number of the row after the last."""
         lengths = np.diff(matrix.indptr)
         order = np.argsort(lengths, kind="stable")
         start = 0
@@ -97,7 +101,9 @@ class ImplicitALS(Baseline):
             stop = start + max(1, n_rows)
             rows = order[start:stop]
             width = int(lengths[rows[-1]])
-            columns = np.full((len(rows), width), matrix.shape[1], dtype=np.int64)
+            shape = (len(rows), width)
+            padding = matrix.shape[1]
+            columns = np.full(shape, padding, dtype=np.int64)
             is_filled = np.arange(width) < lengths[rows, None]
             columns[is_filled] = matrix[rows].indices
             yield (
@@ -107,22 +113,31 @@ class ImplicitALS(Baseline):
             )
             start = stop
 
-    def _solve(self, batches: list[_Batch], n_rows: int, fixed: torch.Tensor) -> torch.Tensor:
+    def _solve(
+        self,
+        batches: list[_Batch],
+        n_rows: int,
+        fixed: torch.Tensor,
+    ) -> torch.Tensor:
         """The vectors of one side that are best for the fixed vectors of the other."""
         # All pairs count as unobserved in this sum, which is the same for every row.
         gram = self.unobserved_weight * (fixed.T @ fixed)
         # Padding adds nothing: it stands for a row of zeros.
-        padded = torch.cat([fixed, fixed.new_zeros(1, self.dimension)])
+        padding = fixed.new_zeros(1, self.dimension)
+        padded = torch.cat([fixed, padding])
         solved = torch.empty(n_rows, self.dimension)
         for rows, columns, lengths in batches:
             taken = padded[columns]
             systems = torch.baddbmm(gram, taken.mT, taken)
-            effect = (lengths + self.unobserved_weight * len(fixed)).to(torch.float32)
+            effect = lengths + self.unobserved_weight * len(fixed)
+            effect = effect.to(torch.float32)
             penalty = self.regularization * effect**self.exponent
-            systems.diagonal(dim1=1, dim2=2).add_(penalty[:, None])
+            diagonals = systems.diagonal(dim1=1, dim2=2)
+            diagonals.add_(penalty[:, None])
             factor = torch.linalg.cholesky(systems)
             targets = taken.sum(dim=1)[:, :, None]
-            solved[rows] = torch.cholesky_solve(targets, factor)[:, :, 0]
+            solutions = torch.cholesky_solve(targets, factor)
+            solved[rows] = solutions[:, :, 0]
         return solved
 
     def score(self, users: np.ndarray) -> torch.Tensor:

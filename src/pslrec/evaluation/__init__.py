@@ -1,6 +1,7 @@
 """A scorer's lists for every user, compared with what the users did."""
 
-from pslrec.evaluation import _exposure, _full_ranks, _metrics  # noqa: F401  (they fill METRICS)
+# Importing these fills METRICS, from which `_full_ranking` takes its defaults.
+from pslrec.evaluation import _exposure, _full_ranks, _metrics  # noqa: F401
 from pslrec.evaluation._evaluated import Evaluated
 from pslrec.evaluation._full_ranking import (
     DEFAULT_MEMORY_BUDGET,

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-# Below these a difference of some per cent between two models says nothing.
+# Below these numbers a difference of some per cent between two models says nothing.
 FEW_USERS = 100
 FEW_SHARE = 0.1
 
@@ -15,7 +15,7 @@ class Evaluated:
         users: users that have pairs to be found.
         of_users: users of the data set.
         pairs: pairs to be found.
-        of_pairs: pairs that were set apart for this part, those of unknown users and items included.
+        of_pairs: pairs that were held out for this part, those of unknown users and items included.
 
     >>> Evaluated(20, 659, 412, 4_000).sentence("test")
     'evaluated on 20 of 659 users and 412 of 4,000 test pairs'
@@ -28,13 +28,18 @@ class Evaluated:
 
     @property
     def is_few(self) -> bool:
-        """Whether these are too few to tell models apart; nothing set apart is not few, but none."""
+        """Whether these are too few to tell models apart."""
+        # Nothing was held out on purpose, so there is nothing to warn about.
         if self.of_pairs == 0:
             return False
         return self.users < FEW_USERS or self.users < FEW_SHARE * self.of_users
 
     def sentence(self, split: str) -> str:
-        """What was evaluated, in words."""
+        """What was evaluated, in words.
+
+        Args:
+            split: name of the part, such as `test`.
+        """
         return (
             f"evaluated on {self.users:,} of {self.of_users:,} users "
             f"and {self.pairs:,} of {self.of_pairs:,} {split} pairs"

@@ -1,4 +1,4 @@
-"""Metrics of all lists together: how their places are spread over the catalogue, and micro averages."""
+"""Metrics of all lists together: how they spread over the catalogue, and micro averages."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from pslrec.evaluation._metrics import metric
 
+# The usual cut: in most catalogues a fifth of the items has most of the interactions.
 HEAD_SHARE = 0.2
 
 
@@ -34,18 +35,21 @@ class Exposure:
 @metric("micro_hit_ratio", "exposure")
 def micro_hit_ratio(exposure: Exposure) -> float:
     """All hits over all relevant items, 0 without any: the HitRatio of the PSL authors' code."""
-    return exposure.n_hits / exposure.n_relevant if exposure.n_relevant else 0.0
+    if not exposure.n_relevant:
+        return 0.0
+    return exposure.n_hits / exposure.n_relevant
 
 
 @metric("coverage", "exposure")
 def coverage(exposure: Exposure) -> float:
     """Share of the catalogue that is in at least one list."""
-    return float(np.count_nonzero(exposure.counts) / len(exposure.counts))
+    n_listed = np.count_nonzero(exposure.counts)
+    return float(n_listed / len(exposure.counts))
 
 
 @metric("gini", "exposure")
 def gini(exposure: Exposure) -> float:
-    """Gini coefficient of the items' places: 0 if all items appear equally often, near 1 if one takes all.
+    """Gini coefficient of the items' places: 0 if all appear equally often, near 1 for one item.
 
     >>> everything_equal = Exposure(np.array([3, 3, 3, 3]), np.ones(4), 0, 0)
     >>> one_takes_all = Exposure(np.array([0, 0, 0, 8]), np.ones(4), 0, 0)
@@ -56,30 +60,32 @@ def gini(exposure: Exposure) -> float:
         return 0.0
     n_items = len(exposure.counts)
     ranks = np.arange(1, n_items + 1)
-    return float(
-        (2 * ranks - n_items - 1) @ np.sort(exposure.counts) / (n_items * exposure.n_places)
-    )
+    # The sum over all pairs of items of the difference of their counts, without a loop over pairs:
+    # in ascending order each count is added for every smaller one and subtracted for every larger.
+    coefficients = 2 * ranks - n_items - 1
+    total = coefficients @ np.sort(exposure.counts)
+    return float(total / (n_items * exposure.n_places))
 
 
 @metric("average_popularity", "exposure")
 def average_popularity(exposure: Exposure) -> float:
-    """Mean number of training interactions of a recommended item, over all places; 0 without places."""
-    return (
-        float(exposure.counts @ exposure.popularity / exposure.n_places)
-        if exposure.n_places
-        else 0.0
-    )
+    """Mean number of training interactions of the item at a place; 0 without places."""
+    if not exposure.n_places:
+        return 0.0
+    return float(exposure.counts @ exposure.popularity / exposure.n_places)
 
 
 @metric("tail_share", "exposure")
 def tail_share(exposure: Exposure) -> float:
     """Share of the places that go to items outside the head; 0 without places.
 
-    The head is the fifth of the catalogue (rounded up) with most training interactions; of equal items, those
-    in lower rows.
+    The head is the fifth of the catalogue (rounded up) with most training interactions; of equal
+    items, those in lower rows.
     """
     if not exposure.n_places:
         return 0.0
     n_head = int(np.ceil(HEAD_SHARE * len(exposure.counts)))
-    tail = np.argsort(-exposure.popularity, kind="stable")[n_head:]
+    # Stable, so that equal items keep the order of their rows.
+    by_popularity = np.argsort(-exposure.popularity, kind="stable")
+    tail = by_popularity[n_head:]
     return float(exposure.counts[tail].sum() / exposure.n_places)

@@ -1,4 +1,4 @@
-"""Evaluation over the whole catalogue: every item is ranked for every user, all cut-offs in one pass."""
+"""Evaluation over the whole catalogue: all items are ranked for every user, once for all lists."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import HIDDEN, NOT_NUMBERS, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
+# Metrics of full ranks sort all scores of every user, which takes many times as long.
 DEFAULT_METRICS = tuple(name for name in METRICS if METRICS[name].basis != "ranks")
 
 
@@ -25,7 +26,8 @@ class EvaluationResult:
     """What an evaluation found.
 
     Args:
-        metrics: means (or totals, for metrics of the whole catalogue) by name, such as `recall@20`.
+        metrics: means (or totals, for metrics of the whole catalogue) by name, such as
+            `recall@20`.
         per_user: values of the single users under the same names, in the order of `users`.
         users: rows of the users that count in the means.
         split: which part of the data was ranked.
@@ -58,16 +60,19 @@ def evaluate(
 
     Args:
         scorer: scores items for users; raw scores are ranked, equal ones by lower item row.
-        dataset: its training part is hidden from the lists, and `split` says which part holds the hits.
+        dataset: its training part is hidden from the lists, and `split` says which part holds the
+            hits.
         split: `test`, or `validation` while choices are still being made.
         k: lengths of the lists.
-        protocol: `strict` hides validation items at test and averages over users that have relevant items;
-            `paper` hides training items only and averages over all users, as the published numbers were made.
-        metrics: names from `METRICS`; by default all but those that need the rank of every item (`auc`, ...).
-        memory_budget: bytes that the evaluation may use, its result included; less memory means fewer users
-            at a time.
+        protocol: `strict` hides validation items at test and averages over users that have relevant
+            items; `paper` hides training items only and averages over all users, as the published
+            numbers were made.
+        metrics: names from `METRICS`; by default all but those that need the rank of every item
+            (`auc`, ...).
+        memory_budget: bytes that the evaluation may use, its result included; less memory means
+            fewer users at a time.
 
-    >>> from pslrec.data._interactions import Interactions
+    >>> from pslrec.data import Interactions
     >>> from pslrec.evaluation import EmbeddingScorer
     >>> log = Interactions.from_ids(["ann", "ann", "bob"], ["milk", "tea", "tea"])
     >>> dataset = Dataset(train=log.select(np.array([0, 2])), test=log.select(np.array([1])))
@@ -75,10 +80,11 @@ def evaluate(
     >>> evaluate(scorer, dataset, k=[1], metrics=["recall"]).metrics
     {'recall@1': 1.0}
     """
-    if (scorer.n_users, scorer.n_items) != (dataset.n_users, dataset.n_items):
+    if scorer.n_users != dataset.n_users or scorer.n_items != dataset.n_items:
         raise DataError(
             f"`scorer` knows {scorer.n_users} users and {scorer.n_items} items, `dataset` has "
-            f"{dataset.n_users} and {dataset.n_items}; evaluate on the data set that the scorer was fitted on"
+            f"{dataset.n_users} and {dataset.n_items}; evaluate on the data set that the scorer "
+            "was fitted on"
         )
     cutoffs = sorted(set(k))
     if not cutoffs or cutoffs[0] < 1:
@@ -86,139 +92,218 @@ def evaluate(
     task = ranking_task(dataset, split=split, protocol=protocol)
     rows = users_at_once(task, cutoffs, metrics, memory_budget=memory_budget)
     tally = _Tally(task, cutoffs, metrics)
+    # Vectors may be parameters; their gradients are of no use here.
     with torch.inference_mode():
         for start, scores in _score_blocks(scorer, task.users, rows):
             users = task.users[start : start + len(scores)]
             hidden_rows, hidden_items = task.seen.positions(users)
-            hidden = torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items)
-            # Hiding would cover them up; ranking finds all others.
+            hidden = (torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items))
+            # Hiding would cover these up; ranking finds NaN everywhere else.
             if bool(scores[hidden].isnan().any()):
                 raise ValueError(NOT_NUMBERS)
             scores[hidden] = HIDDEN
             tally.add(start, users, scores)
     return EvaluationResult(
-        tally.means(), tally.per_user, task.users, split, protocol, task.evaluated
+        metrics=tally.means(),
+        per_user=tally.per_user,
+        users=task.users,
+        split=split,
+        protocol=protocol,
+        evaluated=task.evaluated,
     )
 
 
 def _score_blocks(
-    scorer: Scorer, users: np.ndarray, rows: int
+    scorer: Scorer,
+    users: np.ndarray,
+    rows: int,
 ) -> Iterator[tuple[int, torch.Tensor]]:
     """Scores of some users at a time, with the position of the first."""
-    product = isinstance(scorer, VectorScorer)
-    buffer = torch.empty((min(rows, len(users)), scorer.n_items)) if product else None
+    if isinstance(scorer, VectorScorer):
+        yield from _product_blocks(scorer, users, rows)
+        return
     for start in range(0, len(users), rows):
         block = users[start : start + rows]
-        if isinstance(scorer, VectorScorer) and buffer is not None:
-            vectors = scorer.user_vectors[torch.from_numpy(block)]
-            yield start, torch.mm(vectors, scorer.item_vectors.T, out=buffer[: len(block)])
-        else:
-            yield start, _checked(scorer.score(block), (len(block), scorer.n_items))
+        scores = scorer.score(block)
+        shape = (len(block), scorer.n_items)
+        if tuple(scores.shape) != shape:
+            raise ValueError(
+                f"`scorer.score` must return scores of shape {shape}, got {tuple(scores.shape)}"
+            )
+        yield start, scores.to(device="cpu", dtype=torch.float32)
 
 
-def _checked(scores: torch.Tensor, shape: tuple[int, int]) -> torch.Tensor:
-    if tuple(scores.shape) != shape:
-        raise ValueError(
-            f"`scorer.score` must return scores of shape {shape}, got {tuple(scores.shape)}"
-        )
-    return scores.to(device="cpu", dtype=torch.float32)
+def _product_blocks(
+    scorer: VectorScorer,
+    users: np.ndarray,
+    rows: int,
+) -> Iterator[tuple[int, torch.Tensor]]:
+    # One buffer for all blocks, instead of fresh memory of that size for each of them.
+    n_rows = min(rows, len(users))
+    buffer = torch.empty((n_rows, scorer.n_items))
+    for start in range(0, len(users), rows):
+        block = users[start : start + rows]
+        vectors = scorer.user_vectors[torch.from_numpy(block)]
+        scores = buffer[: len(block)]
+        torch.mm(vectors, scorer.item_vectors.T, out=scores)
+        yield start, scores
 
 
 class _Tally:
     """Values of the metrics, gathered block by block."""
 
-    def __init__(self, task: RankingTask, cutoffs: list[int], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        task: RankingTask,
+        cutoffs: list[int],
+        names: Sequence[str],
+    ) -> None:
         self.task = task
         self.cutoffs = cutoffs
+        # In the order asked for, each once.
         self.names = list(dict.fromkeys(names))
-        self.longest = cutoffs[-1]
         n_items = len(task.popularity)
-        self.per_user = {label: np.zeros(len(task.users)) for label in self._labels()}
-        exposed = cutoffs if self._wants("exposure") else []
-        self.counts = {k: np.zeros(n_items, dtype=np.int64) for k in exposed}
-        self.n_hits = dict.fromkeys(exposed, 0)
+        n_users = len(task.users)
+        self.per_user: dict[str, np.ndarray] = {}
+        for name in self._wants("lists"):
+            for k in cutoffs:
+                self.per_user[f"{name}@{k}"] = np.zeros(n_users)
+        for name in self._wants("ranks"):
+            self.per_user[name] = np.zeros(n_users)
+        self.counts: dict[int, np.ndarray] = {}
+        self.n_hits: dict[int, int] = {}
+        if self._wants("exposure"):
+            for k in cutoffs:
+                self.counts[k] = np.zeros(n_items, dtype=np.int64)
+                self.n_hits[k] = 0
         self.relevant = torch.zeros((0, n_items), dtype=torch.bool)
 
     def _wants(self, basis: Basis) -> list[str]:
         return [name for name in self.names if METRICS[name].basis == basis]
 
-    def _labels(self) -> list[str]:
-        at_k = [f"{name}@{k}" for name in self._wants("lists") for k in self.cutoffs]
-        return at_k + self._wants("ranks")
-
-    def add(self, start: int, users: np.ndarray, scores: torch.Tensor) -> None:
-        """Take in the masked scores of some users."""
+    def add(
+        self,
+        start: int,
+        users: np.ndarray,
+        scores: torch.Tensor,
+    ) -> None:
+        """Take in the masked scores of some users, the first of them at position `start`."""
         rows, items = self.task.relevant.positions(users)
         here = slice(start, start + len(users))
-        if self._wants("ranks"):
+        by_ranks = self._wants("ranks")
+        if by_ranks:
             ranks = full_ranks(scores.numpy(), rows, items)
-            for name in self._wants("ranks"):
+            for name in by_ranks:
                 self.per_user[name][here] = METRICS[name].function(ranks)
-        if len(self.names) == len(self._wants("ranks")):
+        if len(self.names) == len(by_ranks):
             return
-        values, columns = top_k(scores, self.longest)
-        shown = values > HIDDEN
-        hits = (self._marks(rows, items, len(users)).gather(1, columns) & shown).numpy()
-        self.relevant[rows, items] = False
-        self._add_lists(here, RankedLists(hits, self.task.relevant.lengths[users]))
-        self._add_exposure(hits, np.where(shown.numpy(), columns.numpy(), -1))
 
-    def _marks(self, rows: np.ndarray, items: np.ndarray, n_users: int) -> torch.Tensor:
-        if len(self.relevant) < n_users:
-            self.relevant = torch.zeros((n_users, self.relevant.shape[1]), dtype=torch.bool)
+        # The longest list holds all shorter ones.
+        longest = self.cutoffs[-1]
+        values, columns = top_k(scores, longest)
+        is_shown = values > HIDDEN
+        is_relevant = self._marks(rows, items, len(users))
+        hits = (is_relevant.gather(1, columns) & is_shown).numpy()
+        # Only the marks that were set are cleared, not the whole matrix of users by items.
+        self.relevant[rows, items] = False
+
+        lists = RankedLists(hits, self.task.relevant.lengths[users])
+        for name in self._wants("lists"):
+            for k in self.cutoffs:
+                label = f"{name}@{k}"
+                self.per_user[label][here] = METRICS[name].function(lists, k)
+        shown_items = np.where(is_shown.numpy(), columns.numpy(), -1)
+        self._add_exposure(hits, shown_items)
+
+    def _marks(
+        self,
+        rows: np.ndarray,
+        items: np.ndarray,
+        n_users: int,
+    ) -> torch.Tensor:
+        """Which items are relevant to which of the users, in a buffer that is used again."""
+        n_rows, n_items = self.relevant.shape
+        if n_rows < n_users:
+            self.relevant = torch.zeros((n_users, n_items), dtype=torch.bool)
         self.relevant[rows, items] = True
         return self.relevant[:n_users]
 
-    def _add_lists(self, here: slice, lists: RankedLists) -> None:
-        for name in self._wants("lists"):
-            for k in self.cutoffs:
-                self.per_user[f"{name}@{k}"][here] = METRICS[name].function(lists, k)
-
     def _add_exposure(self, hits: np.ndarray, items: np.ndarray) -> None:
+        n_items = len(self.task.popularity)
         for k in self.counts:
-            shown = items[:, :k]
-            self.counts[k] += np.bincount(shown[shown >= 0], minlength=len(self.task.popularity))
-            self.n_hits[k] += int(np.count_nonzero(hits[:, :k]))
+            listed = items[:, :k]
+            # Lists of users who have seen nearly everything end before `k`.
+            listed = listed[listed >= 0]
+            self.counts[k] += np.bincount(listed, minlength=n_items)
+            n_hits = np.count_nonzero(hits[:, :k])
+            self.n_hits[k] += int(n_hits)
 
     def means(self) -> dict[str, float]:
         """Each metric's mean over users, or its value for the catalogue, in the order asked for."""
         result: dict[str, float] = {}
         n_relevant = int(self.task.relevant.lengths.sum())
         for name in self.names:
-            if METRICS[name].basis == "ranks":
+            metric = METRICS[name]
+            if metric.basis == "ranks":
                 result[name] = _mean(self.per_user[name])
                 continue
             for k in self.cutoffs:
                 label = f"{name}@{k}"
-                if METRICS[name].basis == "lists":
+                if metric.basis == "lists":
                     result[label] = _mean(self.per_user[label])
-                else:
-                    exposure = Exposure(
-                        self.counts[k], self.task.popularity, self.n_hits[k], n_relevant
-                    )
-                    result[label] = float(METRICS[name].function(exposure))
+                    continue
+                exposure = Exposure(
+                    counts=self.counts[k],
+                    popularity=self.task.popularity,
+                    n_hits=self.n_hits[k],
+                    n_relevant=n_relevant,
+                )
+                result[label] = float(metric.function(exposure))
         return result
 
 
 def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else 0.0
+    # Without users there is no mean, and numpy would warn.
+    if not len(values):
+        return 0.0
+    return float(values.mean())
 
 
 def users_at_once(
-    task: RankingTask, cutoffs: Sequence[int], metrics: Sequence[str], *, memory_budget: int
+    task: RankingTask,
+    cutoffs: Sequence[int],
+    metrics: Sequence[str],
+    *,
+    memory_budget: int,
 ) -> int:
-    """How many users can be ranked at a time within a memory budget in bytes; raises if it is not even one."""
-    n_items, longest = len(task.popularity), max(cutoffs)
+    """How many users can be ranked at a time; raises if it is not even one.
+
+    Args:
+        task: what is to be ranked.
+        cutoffs: lengths of the lists.
+        metrics: names of the metrics, which keep a value per user or a count per item.
+        memory_budget: bytes in all.
+    """
+    n_users = len(task.users)
+    n_items = len(task.popularity)
+    n_cutoffs = len(cutoffs)
     bases = [METRICS[name].basis for name in metrics]
-    values = 8 * len(task.users) * (bases.count("lists") * len(cutoffs) + bases.count("ranks"))
-    fixed = task.nbytes + values + (8 * n_items * len(cutoffs) if "exposure" in bases else 0)
-    # Bringing the pairs in order takes 64-bit copies of them, which the system may keep after they are freed.
-    fixed += 16 * (len(task.seen.items) + len(task.relevant.items))
+
+    n_values = bases.count("lists") * n_cutoffs + bases.count("ranks")
+    fixed = task.nbytes + 8 * n_users * n_values
+    if "exposure" in bases:
+        fixed += 8 * n_items * n_cutoffs
+    # Sorting the pairs takes 64-bit copies of them, which the system may keep after they are freed.
+    n_pairs = len(task.seen.items) + len(task.relevant.items)
+    fixed += 16 * n_pairs
+
     # A score (4 bytes) and a mark (1) for every item, and the list in a dozen forms.
-    per_user = 5 * n_items + 128 * min(longest, n_items)
+    longest = min(max(cutoffs), n_items)
+    per_user = 5 * n_items + 128 * longest
     users = (memory_budget - fixed) // per_user
     if users < 1:
         raise ValueError(
-            f"`memory_budget` must be at least {fixed + per_user} bytes for these data, got {memory_budget}"
+            f"`memory_budget` must be at least {fixed + per_user} bytes for these data, got "
+            f"{memory_budget}"
         )
     return int(users)

@@ -1,4 +1,4 @@
-"""What evaluation and inference ask of a model: scores over all items for some users, whatever made them."""
+"""What evaluation and inference ask of a model: scores over all items for some users."""
 
 from typing import Protocol, runtime_checkable
 
@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 
+# Checkable at run time: evaluation asks which of the two kinds it was given.
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that scores every item for a user; higher is better, and only the order counts."""
@@ -19,12 +20,19 @@ class Scorer(Protocol):
         """Items of the catalogue."""
 
     def score(self, users: np.ndarray) -> torch.Tensor:
-        """Scores of shape (len(users), n_items), float32, in a fresh tensor that the caller may overwrite."""
+        """Scores of every item for some users.
+
+        Args:
+            users: their row numbers.
+
+        Returns:
+            Shape (len(users), n_items), float32, in a fresh tensor that the caller may overwrite.
+        """
 
 
 @runtime_checkable
 class VectorScorer(Scorer, Protocol):
-    """A scorer whose scores are inner products, so that callers can block the product themselves."""
+    """A scorer whose scores are inner products, so that callers can compute them in blocks."""
 
     @property
     def user_vectors(self) -> torch.Tensor:
@@ -44,21 +52,20 @@ class EmbeddingScorer:
         user_vectors: one row per user.
         item_vectors: one row per item, as wide as those of the users.
 
-    >>> scorer = EmbeddingScorer(torch.eye(2), torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+    >>> items = torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> scorer = EmbeddingScorer(torch.eye(2), items)
     >>> scorer.score(np.array([1]))
     tensor([[0.0000, 0.5000, 1.0000]])
     """
 
     def __init__(self, user_vectors: torch.Tensor, item_vectors: torch.Tensor) -> None:
-        if (
-            user_vectors.ndim != 2
-            or item_vectors.ndim != 2
-            or user_vectors.shape[1] != item_vectors.shape[1]
-        ):
+        are_matrices = user_vectors.ndim == 2 and item_vectors.ndim == 2
+        if not are_matrices or user_vectors.shape[1] != item_vectors.shape[1]:
             raise ValueError(
                 "`user_vectors` and `item_vectors` must be matrices of the same width, "
                 f"got shapes {tuple(user_vectors.shape)} and {tuple(item_vectors.shape)}"
             )
+        # Contiguous once, rather than copied by every product.
         self.user_vectors = user_vectors.detach().to(torch.float32).contiguous()
         self.item_vectors = item_vectors.detach().to(torch.float32).contiguous()
 
@@ -74,7 +81,5 @@ class EmbeddingScorer:
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Scores of the users, one row each."""
-        return (
-            self.user_vectors[torch.from_numpy(np.asarray(users, dtype=np.int64))]
-            @ self.item_vectors.T
-        )
+        rows = torch.from_numpy(np.asarray(users, dtype=np.int64))
+        return self.user_vectors[rows] @ self.item_vectors.T

@@ -1,7 +1,7 @@
-"""Whether two scorers differ by more than chance, judged user by user.
+"""Whether two scorers differ by more than chance, user by user.
 
-Differences are paired: both values of a pair belong to the same user. What this measures is the chance of the draw of
-users; that of training (initial vectors, negatives) needs several seeds.
+Differences are paired: both values of a pair belong to the same user. What this measures is the
+chance of the draw of users; that of training (initial vectors, negatives) needs several seeds.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from scipy import stats
 from pslrec.evaluation._full_ranking import EvaluationResult
 from pslrec.seeding import generator
 
-# Users drawn at a time while resampling, to bound memory.
+# Users drawn at a time while resampling: this bounds the memory to some ten megabytes.
 _DRAWS = 2**22
 
 
@@ -24,7 +24,8 @@ class Comparison:
         difference: mean over users of second minus first.
         interval: bootstrap confidence interval of the difference.
         t_test: p-value of the paired t-test (two-sided).
-        wilcoxon: p-value of the Wilcoxon signed-rank test (two-sided), users without difference left out.
+        wilcoxon: p-value of the Wilcoxon signed-rank test (two-sided), users without difference
+            left out.
         n_users: users compared.
     """
 
@@ -49,25 +50,37 @@ def compare(
         first: one value per user.
         second: one value for each of the same users, in the same order.
         confidence: share of resamples inside the interval.
-        resamples: how often users are drawn anew, with replacement.
+        resamples: how often users are drawn again, with replacement.
         seed: for those draws.
 
     >>> comparison = compare(np.zeros(100), np.tile([0.0, 0.2], 50))
     >>> round(comparison.difference, 3), comparison.t_test < 0.001
     (0.1, True)
     """
-    if first.ndim != 1 or first.shape != second.shape or len(first) < 2:
+    are_paired = first.ndim == 1 and first.shape == second.shape
+    if not are_paired or len(first) < 2:
         raise ValueError(
             "`first` and `second` must hold values of the same users, at least two, "
             f"got shapes {first.shape} and {second.shape}"
         )
     if not 0 < confidence < 1:
         raise ValueError(f"`confidence` must lie between 0 and 1, got {confidence}")
+    # In double precision: most differences are small beside the values.
     differences = np.asarray(second, dtype=np.float64) - first
     if not differences.any():
-        return Comparison(0.0, (0.0, 0.0), 1.0, 1.0, len(first))
+        # The tests have nothing to rank or to scale by.
+        return Comparison(
+            difference=0.0,
+            interval=(0.0, 0.0),
+            t_test=1.0,
+            wilcoxon=1.0,
+            n_users=len(first),
+        )
+    # Resampling assumes no distribution: values of metrics are far from normal.
     means = _resampled_means(differences, resamples, seed)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    # The same share of the resamples is left out on both sides.
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, (1 + confidence) / 2])
     return Comparison(
         difference=float(differences.mean()),
         interval=(float(low), float(high)),
@@ -78,14 +91,22 @@ def compare(
 
 
 def compare_results(first: EvaluationResult, second: EvaluationResult, name: str) -> Comparison:
-    """Compare two evaluations by one of their metrics, such as `ndcg@20`."""
-    if (first.split, first.protocol) != (second.split, second.protocol):
+    """Compare two evaluations by one of their metrics.
+
+    Args:
+        first: one evaluation.
+        second: another one of the same users, split and protocol.
+        name: of the metric, such as `ndcg@20`.
+    """
+    is_same_split = first.split == second.split
+    if not is_same_split or first.protocol != second.protocol:
         raise ValueError(
             "`first` and `second` must be evaluations of the same split and protocol, "
             f"got {first.split}/{first.protocol} and {second.split}/{second.protocol}"
         )
     if not np.array_equal(first.users, second.users):
         raise ValueError("`first` and `second` must be evaluations of the same users")
+    # One of them may have been evaluated by fewer metrics.
     for result in (first, second):
         if name not in result.per_user:
             raise ValueError(f"`name` must be one of {', '.join(result.per_user)}, got {name!r}")
@@ -103,8 +124,9 @@ def _resampled_means(differences: np.ndarray, resamples: int, seed: int) -> np.n
     draws = generator(seed, "bootstrap")
     at_once = max(1, _DRAWS // len(differences))
     means = np.empty(resamples)
+    n_users = len(differences)
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
-        chosen = draws.integers(len(differences), size=(count, len(differences)), dtype=np.int32)
+        chosen = draws.integers(n_users, size=(count, n_users), dtype=np.int32)
         means[start : start + count] = differences[chosen].mean(axis=1)
     return means

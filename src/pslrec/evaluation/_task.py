@@ -1,12 +1,13 @@
-"""What is asked of a scorer: which users, which items their lists must not hold, which ones are hits."""
+"""What is asked of a scorer: which users, which items are hidden from them, which are hits."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
+from pslrec.checks import one_of
 from pslrec.data import Dataset, Interactions
-from pslrec.errors import ConfigError, DataError
+from pslrec.errors import DataError
 from pslrec.evaluation._evaluated import Evaluated
 
 Split = Literal["test", "validation"]
@@ -72,46 +73,62 @@ class RankingTask:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        lists = self.seen, self.relevant
-        return (
-            sum(part.offsets.nbytes + part.items.nbytes for part in lists)
-            + self.users.nbytes
-            + self.popularity.nbytes
-        )
+        total = self.users.nbytes + self.popularity.nbytes
+        for part in (self.seen, self.relevant):
+            total += part.offsets.nbytes + part.items.nbytes
+        return total
 
 
 def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> RankingTask:
     """The task of one split under one protocol.
 
-    `paper` hides the training items and averages over all users, those without relevant items counting 0;
-    `strict` at test hides the validation items too, and averages over the users that have relevant items. On validation it
-    looks for nothing that training does not know: a split by time has users and items there that come later.
+    `paper` hides the training items and averages over all users, those without relevant items
+    counting 0; `strict` at test hides the validation items too, and averages over the users that
+    have relevant items.
+
+    Args:
+        dataset: with the part that `split` names.
+        split: `test` or `validation`.
+        protocol: `paper` or `strict`.
     """
-    if split not in get_args(Split):
-        raise ConfigError(f"`split` must be one of {', '.join(get_args(Split))}, got {split!r}")
-    if protocol not in get_args(Protocol):
-        raise ConfigError(
-            f"`protocol` must be one of {', '.join(get_args(Protocol))}, got {protocol!r}"
-        )
-    judged = dataset.test if split == "test" else dataset.validation
-    if judged is None:
+    one_of("split", split, get_args(Split))
+    one_of("protocol", protocol, get_args(Protocol))
+    is_test = split == "test"
+    is_strict = protocol == "strict"
+    held_out = dataset.test if is_test else dataset.validation
+    if held_out is None:
         raise DataError(
-            f"data set `{dataset.name}` has no validation part; carve one out of its training part first"
+            f"data set `{dataset.name}` has no validation part; carve one out of its training part "
+            "first"
         )
     hidden = [dataset.train]
-    if split == "test" and protocol == "strict" and dataset.validation is not None:
+    # At test time the validation items are known, so recommending them again would be a waste.
+    if is_test and is_strict and dataset.validation is not None:
         hidden.append(dataset.validation)
-    n_set_apart = len(judged)
-    if split == "test":
-        n_set_apart += dataset.n_left_out
-    elif protocol == "strict":
-        judged = judged.select(_is_known(judged, dataset.train))
-    relevant = RowLists.of(judged)
+    n_held_out = len(held_out)
+    if is_test:
+        # Pairs of unknown users and items were dropped when the data set was made.
+        n_held_out += dataset.n_left_out
+    elif is_strict:
+        # A split by time has users and items in its validation part that come later, and that no
+        # model can rank.
+        held_out = held_out.select(_is_known(held_out, dataset.train))
+    relevant = RowLists.of(held_out)
     with_relevant = np.flatnonzero(relevant.lengths)
-    users = np.arange(dataset.n_users) if protocol == "paper" else with_relevant
-    evaluated = Evaluated(len(with_relevant), dataset.n_users, len(relevant.items), n_set_apart)
+    # A user without relevant items cannot be served well or badly; the paper counts them as 0.
+    users = with_relevant if is_strict else np.arange(dataset.n_users)
+    evaluated = Evaluated(
+        users=len(with_relevant),
+        of_users=dataset.n_users,
+        pairs=len(relevant.items),
+        of_pairs=n_held_out,
+    )
     return RankingTask(
-        users, RowLists.of(*hidden), relevant, dataset.train.item_counts(), evaluated
+        users=users,
+        seen=RowLists.of(*hidden),
+        relevant=relevant,
+        popularity=dataset.train.item_counts(),
+        evaluated=evaluated,
     )
 
 

@@ -1,4 +1,8 @@
-"""Files as everything in pslrec writes and reads them: whole or absent, regular, and no longer than they may be."""
+"""Files as everything in pslrec writes and reads them.
+
+A file that is written is whole or absent; one that is read must be regular and no longer than
+allowed.
+"""
 
 from pslrec.files._locks import exclusive
 from pslrec.files._places import (

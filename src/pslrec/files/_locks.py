@@ -14,8 +14,8 @@ from pslrec.files._reading import check_regular
 
 # Windows cannot open a directory, so what is half-written in one cannot be told from a leftover.
 CAN_LOCK_DIRECTORIES = os.name != "nt"
-# Locks on temporary files are contended for a moment, those on results for as long as a file takes to
-# be written: neither should wait much longer than that.
+# Locks on temporary files are contended for a moment, those on results for as long as a file takes
+# to be written: neither should wait much longer than that.
 POLL_SECONDS = 0.01
 
 
@@ -24,8 +24,8 @@ def exclusive(path: Path, *, wait: bool, error: type[PslrecError] = FileError) -
     """Hold a lock file; yields whether it was free.
 
     Args:
-        path: of the file; it is made if it does not exist, and it stays behind. Removing it would let
-            two processes lock two files of the same name.
+        path: of the file; it is made if it does not exist, and it stays behind. Removing it would
+            let two processes lock two files of the same name.
         wait: until the lock is free.
         error: raised if the file cannot be made.
     """
@@ -46,8 +46,8 @@ def take_lock(handle: int, *, wait: bool) -> bool:
     """Lock an open file for as long as it is open; whether that was possible.
 
     Args:
-        handle: of the file. It is opened by the caller and not by the library, which follows no links
-            and can lock neither a directory nor a file that is about to be renamed.
+        handle: of the file. The caller opens it, not the library, which follows no links and can
+            lock neither a directory nor a file that is about to be renamed.
         wait: until the lock is free.
     """
     try:

@@ -1,4 +1,4 @@
-"""Where files may lie, and what is said when the system refuses."""
+"""Where files may lie, and what people are told when the system refuses."""
 
 import errno
 import os
@@ -10,11 +10,14 @@ from pathlib import Path
 
 from pslrec.errors import PslrecError
 
-# `Path` makes one slash of two, so one is enough to know an address by. A single letter is a drive of Windows.
+# `Path` makes one slash of two, so one is enough to know an address by. A single letter is a drive
+# of Windows.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-# What is being written has such a name, which ends as the name that it is going to have.
+# The name of a file that is being written, which ends with the name that it is going to have.
 _TEMPORARY = re.compile(r"\.pslrec-[0-9a-f]{16}-")
+# File systems allow 255 bytes, of which the prefix of a temporary name needs some.
 _LONGEST_NAME = 200
+# A disk, a quota or the largest file that a process may write.
 _IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -27,20 +30,22 @@ def local_path(path: str | Path, *, error: type[PslrecError] = FileError) -> Pat
 
     Args:
         path: as a person gave it.
-        error: what is raised.
+        error: raised for addresses such as `s3://`, and for names that the system cannot store.
 
     >>> local_path("runs/first").name
     'first'
     >>> local_path("s3://bucket/first")
     Traceback (most recent call last):
-    pslrec.files._places.FileError: `path` must be on this machine, got s3://bucket/first; copy it from or to there yourself
+    pslrec.files._places.FileError: `path` must be on this machine, got s3://bucket/first; \
+copy it from or to there yourself
     """
     text = os.fspath(path)
     address = _ADDRESS.match(text)
     if address:
         rest = text[address.end() :].removeprefix("/")
         raise error(
-            f"`path` must be on this machine, got {address[1]}://{rest}; copy it from or to there yourself"
+            f"`path` must be on this machine, got {address[1]}://{rest}; copy it from or to there "
+            "yourself"
         )
     is_name = "\0" not in text
     try:
@@ -55,11 +60,11 @@ def local_path(path: str | Path, *, error: type[PslrecError] = FileError) -> Pat
 
 
 def make_directory(path: str | Path, *, error: type[PslrecError] = FileError) -> Path:
-    """Make a directory and those above it, as far as they are not there; gives its path.
+    """Make a directory and those above it, unless they exist; returns its path.
 
     Args:
         path: of the directory.
-        error: what is raised if that is not possible.
+        error: raised if that is not possible.
     """
     directory = local_path(path, error=error)
     with explained(directory, "written to", error=error):
@@ -71,17 +76,18 @@ def make_directory(path: str | Path, *, error: type[PslrecError] = FileError) ->
 def explained(
     path: str | Path, attempt: str, *, error: type[PslrecError] = FileError
 ) -> Iterator[None]:
-    """Turn what the system says against the work inside into one sentence.
+    """Turn errors of the system into one sentence about a file.
 
     Args:
-        path: what the work is about.
+        path: what the work inside is about.
         attempt: what cannot be done with it: "read", "written".
-        error: what is raised.
+        error: raised in place of the system's.
     """
     try:
         yield
     except BrokenPipeError:
-        # The reader of our output went away: that is about no file, and the command line knows what to do.
+        # The reader of our output went away. That is about no file, and the command line knows what
+        # to do.
         raise
     except OSError as failure:
         sentence = f"{_shown(path)} cannot be {attempt}: {reason_of(failure)}"
@@ -91,7 +97,11 @@ def explained(
 
 
 def is_about_room(error: BaseException) -> bool:
-    """Whether an error of `explained` says that the disk is full, so that continuing is pointless."""
+    """Whether an error of `explained` says that the disk is full, so that continuing is pointless.
+
+    Args:
+        error: as it was caught.
+    """
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _IS_FULL
 
@@ -99,9 +109,13 @@ def is_about_room(error: BaseException) -> bool:
 def reason_of(failure: OSError) -> str:
     """What the system said, to stand within a sentence.
 
+    Args:
+        failure: the system's error.
+
     >>> reason_of(OSError(28, "No space left on device"))
     'no space left on device'
     """
+    # Libraries raise OSError with a text of their own, or with none at all.
     reason = failure.strerror or str(failure) or type(failure).__name__
     return f"{reason[:1].lower()}{reason[1:]}"
 
@@ -113,11 +127,15 @@ def _advice(failure: OSError) -> str:
 
 
 def temporary_name(name: str) -> str:
-    """A name that nothing else has, for what is going to have the name given.
+    """A name that nothing else has, for a file while it is being written.
+
+    Args:
+        name: that the file is going to have.
 
     >>> is_temporary(temporary_name("model")), is_temporary("model")
     (True, False)
     """
+    # Letter by letter: a cut between bytes might leave half a character.
     while len(os.fsencode(name)) > _LONGEST_NAME:
         name = name[:-1]
     return f".pslrec-{secrets.token_hex(8)}-{name}"
@@ -129,6 +147,6 @@ def is_temporary(name: str) -> bool:
 
 
 def _shown(path: str | Path) -> Path:
-    """The path as a person knows it, also within a directory that is not in its place yet."""
+    """The path as a person knows it, also within a directory that still has a temporary name."""
     parts = [_TEMPORARY.sub("", part) for part in Path(path).parts]
     return Path(*parts)

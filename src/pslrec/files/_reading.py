@@ -1,4 +1,8 @@
-"""Reading what may be anything: a pipe that never ends, a text that fills the memory, a table where a name should be."""
+"""Reading files that may hold anything.
+
+Such a file may be a pipe that never ends, a text that fills the memory, or a table where a name
+should be.
+"""
 
 import json
 import os
@@ -17,11 +21,13 @@ LARGEST_LOG = 2**28
 
 
 def check_regular(path: Path, *, error: type[PslrecError] = FileError) -> None:
-    """Raise unless there is a regular file, or a link to one: reading a pipe or a device may never end.
+    """Raise unless there is a regular file, or a link to one.
+
+    Reading a pipe or a device may never end.
 
     Args:
         path: of the file.
-        error: what is raised.
+        error: raised if it is missing or something else.
     """
     with explained(path, "read", error=error):
         mode = path.stat().st_mode
@@ -31,7 +37,9 @@ def check_regular(path: Path, *, error: type[PslrecError] = FileError) -> None:
 def _check_mode(mode: int, path: Path, error: type[PslrecError]) -> None:
     if stat.S_ISREG(mode):
         return
-    kind = "a directory" if stat.S_ISDIR(mode) else "a device, a pipe or a socket"
+    kind = "a device, a pipe or a socket"
+    if stat.S_ISDIR(mode):
+        kind = "a directory"
     raise error(f"{path} must be a regular file, got {kind}; remove it or put the file back")
 
 
@@ -48,15 +56,19 @@ def read_text(
     Args:
         path: of the file, which must be a regular one.
         limit: bytes that it may have.
-        may_be_pipe: whether a pipe will do, from which it is read until its end.
-        damaged: how bytes that are not text are handled, as in `bytes.decode`; "strict" raises.
-        error: what is raised.
+        may_be_pipe: whether a pipe is accepted, and read until its end.
+        damaged: what to do with bytes that are not text, as `bytes.decode` takes it; "strict"
+            raises.
+        error: raised if it cannot be read or is too long.
     """
     local_path(path, error=error)
+    # A pipe that is expected is waited for.
     opener = None if may_be_pipe else _open_at_once
     with explained(path, "read", error=error), open(path, "rb", opener=opener) as file:
         if not may_be_pipe:
+            # Of the open file: at the path there may be another one by now.
             _check_mode(os.fstat(file.fileno()).st_mode, path, error)
+        # One byte more than allowed tells a file that is too long from one that just fits.
         content = file.read(limit + 1)
     if len(content) > limit:
         raise error(f"{path} is too large: it must have at most {limit:,} bytes")
@@ -69,7 +81,7 @@ def read_text(
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # Opening a pipe would last until somebody writes to it.
+    # Opening a pipe would block until somebody writes to it.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -78,7 +90,7 @@ def read_json(path: Path, *, error: type[PslrecError] = FileError) -> dict[str, 
 
     Args:
         path: of the file.
-        error: what is raised.
+        error: raised if it holds anything else.
     """
     return parsed_json(read_text(path, error=error), path, error=error)
 
@@ -91,10 +103,11 @@ def parsed_json(
     Args:
         text: as it was read.
         where: it was found, for messages.
-        error: what is raised.
+        error: raised if it is anything else.
     """
     try:
         found = json.loads(text)
+    # Thousands of brackets inside each other are JSON, but too much for the reader.
     except (ValueError, RecursionError) as failure:
         raise error(f"{where} is not JSON: {failure}") from failure
     if not isinstance(found, dict):
@@ -107,7 +120,7 @@ def read_toml(path: Path, *, error: type[PslrecError] = FileError) -> dict[str, 
 
     Args:
         path: of the file.
-        error: what is raised.
+        error: raised if it is not TOML.
     """
     return parsed_toml(read_text(path, error=error), path, error=error)
 
@@ -120,7 +133,7 @@ def parsed_toml(
     Args:
         text: as it was read.
         where: it was found, for messages.
-        error: what is raised.
+        error: raised if it is not TOML.
     """
     try:
         return tomllib.loads(text)

@@ -31,32 +31,36 @@ def write_tensors(
 ) -> None:
     """Write named tensors, whole or not at all; see `whole_file`.
 
-    The library itself writes to paths only. So the format is written here: the length of the header in 8 bytes, the header as
-    JSON, then one tensor after the other.
+    The library itself writes to paths only. So the format is written here: the length of the header
+    in 8 bytes, the header as JSON, then one tensor after the other.
 
     Args:
         path: of the file.
         tensors: by name.
         metadata: texts by name.
-        error: what is raised if the file cannot be written.
+        error: raised if the file cannot be written.
     """
     # Wide types first, so that every tensor lies where its type may begin.
     ordered = sorted(tensors.items(), key=lambda entry: (-entry[1].element_size(), entry[0]))
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     end = 0
     for name, tensor in ordered:
-        begin, end = end, end + tensor.nbytes
+        begin = end
+        end = begin + tensor.nbytes
         header[name] = {
             "dtype": _DTYPES[tensor.dtype],
             "shape": list(tensor.shape),
             "data_offsets": [begin, end],
         }
     text = json.dumps(header, separators=(",", ":")).encode()
+    # Spaces, which JSON ignores, let the first tensor begin at a multiple of 8 bytes.
     text += b" " * (-len(text) % 8)
     with whole_file(path, error=error) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for _, tensor in ordered:
-            file.write(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            flat = tensor.detach().contiguous().reshape(-1)
+            # The bytes where they lie: a copy would need the memory of the model once more.
+            file.write(flat.view(torch.uint8).numpy().data)
 
 
 def read_tensors(
@@ -66,7 +70,7 @@ def read_tensors(
 
     Args:
         path: of the file.
-        error: what is raised if it is not such a file.
+        error: raised if it is not such a file.
     """
     check_regular(path, error=error)
     try:
@@ -74,6 +78,7 @@ def read_tensors(
             names = list(file.keys())
             tensors = {name: file.get_tensor(name) for name in names}
             return tensors, file.metadata() or {}
+    # What the library raises for a damaged file depends on the damage.
     except (
         SafetensorError,
         OSError,

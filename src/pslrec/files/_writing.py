@@ -1,8 +1,9 @@
-"""The one way in which pslrec writes: under a name of its own, synced, then renamed; so a file is whole or absent.
+"""The one way in which pslrec writes: under a temporary name, synced, then renamed.
 
-Several processes may write one file at the same time: the last one wins, and nobody ever sees half of it. What a killed process
-left behind is removed by the next one that writes beside it. Libraries write to a `WholeFile` and never to a path: then it
-does not matter what each of them makes of a full disk.
+So a file is whole or absent. Several processes may write one file at the same time: the last one
+wins, and nobody ever sees half of it. What a killed process left behind is removed by the next one
+that writes beside it. Libraries write to a `WholeFile` and never to a path: then it does not matter
+what each of them makes of a full disk.
 """
 
 import io
@@ -27,7 +28,7 @@ from pslrec.files._reading import check_regular
 
 
 class WholeFile(io.RawIOBase):
-    """Bytes on their way to a file; it remembers what the system said against one of them.
+    """Bytes on their way to a file; it remembers the error of the system, if there was one.
 
     Args:
         handle: of the open file, which is closed with it.
@@ -39,39 +40,50 @@ class WholeFile(io.RawIOBase):
         self.failure: OSError | None = None
 
     def writable(self) -> bool:
-        """It is there to be written to."""
+        """Always true; libraries ask."""
         return True
 
     def seekable(self) -> bool:
-        """Writers of archives go back to fill in lengths."""
+        """Always true: writers of archives go back to fill in lengths."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to another place."""
+        """Move to another place.
+
+        Args:
+            offset: in bytes.
+            whence: from where, as `os.lseek` takes it.
+        """
         return os.lseek(self._handle, offset, whence)
 
     def write(self, data: Any) -> int:
-        """Write all of the bytes; the system may take them in several pieces."""
+        """Write all of the bytes.
+
+        Args:
+            data: anything that holds bytes.
+        """
         if self.closed:
             raise ValueError("the file is written already")
         rest = memoryview(data).cast("B")
         n_bytes = len(rest)
         try:
+            # The system may take the bytes in several pieces.
             while rest:
-                rest = rest[os.write(self._handle, rest) :]
+                n_written = os.write(self._handle, rest)
+                rest = rest[n_written:]
         except OSError as failure:
             self.failure = failure
             raise
         return n_bytes
 
     def sync(self) -> None:
-        """Wait until all of it is on the disk; raises if any of it is not, even where a library did not mind."""
+        """Wait until all of it is on the disk; raises if a write failed, even one that was ignored."""
         if self.failure is not None:
             raise self.failure
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file; more than once does no harm."""
         if not self.closed:
             os.close(self._handle)
         super().close()
@@ -87,8 +99,8 @@ def whole_file(
 
     Args:
         path: of the file; a link is followed.
-        make_parents: whether to make the directories above it; otherwise they must be there.
-        error: what is raised if the file cannot be written.
+        make_parents: whether to make the directories above it; otherwise they must exist.
+        error: raised if the file cannot be written.
     """
     target = _target(path, error)
     with explained(path, "written", error=error):
@@ -98,6 +110,7 @@ def whole_file(
         temporary, file = _temporary_file(target)
         try:
             yield cast(IO[bytes], file)
+            # Before the rename: a sudden end must not leave an empty file under the final name.
             file.sync()
             if os.name == "nt":  # where an open file cannot be renamed
                 file.close()
@@ -125,22 +138,25 @@ def write_text(path: str | Path, text: str, *, error: type[PslrecError] = FileEr
 
 
 def append_line(path: Path, text: str, *, error: type[PslrecError] = FileError) -> None:
-    """Add a line and sync; if that fails, what was there stays as it was. A sudden end may leave the line cut short.
+    """Add a line and sync; if that fails, the file stays as it was.
+
+    A sudden end may leave the line cut short.
 
     Args:
-        path: of the file; it is made if it is not there.
+        path: of the file; it is made if it does not exist.
         text: the line.
-        error: what is raised.
+        error: raised if it cannot be written.
     """
     if path.exists():
-        # Opening a pipe would last until somebody reads from it.
+        # Opening a pipe would block until somebody reads from it.
         check_regular(path, error=error)
     with explained(path, "written", error=error), path.open("ab", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         rest = memoryview(f"{text}\n".encode())
         try:
             while rest:
-                rest = rest[os.write(file.fileno(), rest) :]
+                n_written = os.write(file.fileno(), rest)
+                rest = rest[n_written:]
             os.fsync(file.fileno())
         except OSError:
             file.truncate(size)
@@ -149,25 +165,31 @@ def append_line(path: Path, text: str, *, error: type[PslrecError] = FileError) 
 
 @contextmanager
 def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -> Iterator[Path]:
-    """A directory to put files into, which appears at `path` once all of them are there; if anything goes wrong, none does.
+    """A directory to put files into, which appears at `path` once all of them are there.
+
+    If anything goes wrong, none of them does.
 
     Args:
-        path: those above it are made. If it is there, files are put beside those that it holds, each by a rename.
-        error: what is raised if the directory cannot be written.
+        path: of the directory; those above it are made. If it exists, files are put beside those
+            that it holds, each by a rename.
+        error: raised if the directory cannot be written.
     """
     directory = Path(os.path.realpath(local_path(path, error=error)))
     with explained(path, "written", error=error):
         directory.parent.mkdir(parents=True, exist_ok=True)
-        is_there = directory.is_dir()
-        # A directory that is there may be a mounted one, or in a place where only it may be written to.
-        place = directory if is_there else directory.parent
+        exists = directory.is_dir()
+        if exists:
+            # It may be a mounted one, or in a place where only it may be written to.
+            place = directory
+            name = temporary_name("")
+        else:
+            place = directory.parent
+            name = temporary_name(directory.name)
         remove_leftovers(place)
-        temporary, handle = _temporary_directory(
-            place / temporary_name("" if is_there else directory.name)
-        )
+        temporary, handle = _temporary_directory(place / name)
         try:
             yield temporary
-            if is_there:
+            if exists:
                 for each in sorted(temporary.iterdir()):
                     each.replace(directory / each.name)
             else:
@@ -180,7 +202,12 @@ def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what killed processes left half-written in a directory; what somebody is writing is locked, and stays."""
+    """Remove what killed processes left half-written in a directory.
+
+    Args:
+        directory: only files with temporary names are looked at; one that another process is
+            writing is locked, and stays.
+    """
     if not CAN_LOCK_DIRECTORIES:
         return
     with os.scandir(directory) as entries:
@@ -190,9 +217,10 @@ def remove_leftovers(directory: Path) -> None:
         # It may be finished or removed at any moment, or belong to somebody else.
         with suppress(OSError):
             is_directory = path.is_dir()
-            handle = os.open(
-                path, (os.O_RDONLY if is_directory else os.O_RDWR) | os.O_NOFOLLOW | os.O_NONBLOCK
-            )
+            # Directories cannot be opened for writing. Whatever is there must not be followed
+            # elsewhere, and must not keep us waiting.
+            flags = os.O_RDONLY if is_directory else os.O_RDWR
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if not take_lock(handle, wait=False):
                     continue
@@ -205,7 +233,13 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make a rename last, where the system can; without it, a sudden end may bring the old file back, which is whole, too."""
+    """Make a rename last, where the system can.
+
+    Without it, a sudden end may bring the old file back, which is whole as well.
+
+    Args:
+        directory: in which something was renamed.
+    """
     if os.name == "nt":  # where a directory cannot be opened
         return
     with suppress(OSError):
@@ -217,7 +251,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _target(path: str | Path, error: type[PslrecError]) -> Path:
-    """The file that is going to be replaced; renaming something over a device would remove the device."""
+    """The file that is going to be replaced."""
     target = Path(os.path.realpath(local_path(path, error=error)))
     with explained(path, "written", error=error):
         try:
@@ -227,8 +261,10 @@ def _target(path: str | Path, error: type[PslrecError]) -> Path:
     if stat.S_ISDIR(mode):
         raise error(f"{path} is a directory; give the name of a file in it")
     if not stat.S_ISREG(mode):
+        # Renaming something over a device would remove the device.
         raise error(
-            f"{path} must be a regular file or absent, got a device, a pipe or a socket; choose another place"
+            f"{path} must be a regular file or absent, got a device, a pipe or a socket; choose "
+            "another place"
         )
     return target
 
@@ -242,7 +278,7 @@ def _temporary_file(target: Path) -> tuple[Path, WholeFile]:
         take_lock(handle, wait=True)
         if os.fstat(handle).st_nlink:
             return temporary, WholeFile(handle)
-        # Between the two calls somebody took it for a leftover.
+        # Between the two calls another process took it for a leftover and removed it.
         os.close(handle)
 
 
@@ -255,7 +291,7 @@ def _temporary_directory(path: Path) -> tuple[Path, int | None]:
         try:
             handle = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
-            # Somebody took it for a leftover.
+            # Another process took it for a leftover.
             continue
         take_lock(handle, wait=True)
         if os.fstat(handle).st_nlink:
