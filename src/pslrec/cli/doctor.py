@@ -6,7 +6,7 @@ import platform
 from rich.console import Console
 from rich.table import Table
 
-EXTRAS = {"serve": "uvicorn", "ann": "faiss", "onnx": "onnx", "plots": "vl_convert"}
+EXTRAS = {"serve": "starlette", "ann": "faiss", "onnx": "onnx", "plots": "vl_convert"}
 
 
 def doctor_command() -> None:

@@ -1,5 +1,6 @@
-"""What goes in and out of the service, as its OpenAPI description tells it."""
+"""The requests and answers of the service; its OpenAPI description is made from them."""
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -7,9 +8,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 def _whole(value: object) -> object:
     # JSON knows one kind of number: 2.0 is as whole as 2.
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
+def _from_digits(value: object) -> object:
+    # Everything in a query is text.
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    return value
+
+
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _Whole = BeforeValidator(_whole)
 # Bounds for ids that no vocabulary can exceed, so that nonsense is refused before it is looked up.
 Identifier = (
@@ -61,6 +72,14 @@ class HistoryRequest(_Request):
     ignore_unknown: Annotated[
         StrictBool, Field(description="Pass over items that the model does not know.")
     ] = False
+
+
+class SimilarQuery(_Request):
+    """Items nearest to one."""
+
+    k: Annotated[
+        StrictInt, Field(ge=1, description="Length of the list."), BeforeValidator(_from_digits)
+    ] = 20
 
 
 class Reason(BaseModel):

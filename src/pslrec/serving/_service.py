@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from starlette.exceptions import HTTPException
+
 from pslrec.errors import PslrecError
 from pslrec.serving._batching import Batcher
-from pslrec.serving._guard import Refusal
 from pslrec.serving._identifiers import shortened
 from pslrec.serving._options import ServiceOptions
 from pslrec.serving._schemas import HistoryRequest, RecommendRequest
@@ -64,13 +65,13 @@ class Service:
     async def reload(self) -> ServedModel:
         """Read the run again and serve it from now on; if that fails, the old one stays."""
         if self._is_loading:
-            raise Refusal(409, "another reload is under way; wait for it")
+            raise HTTPException(409, "another reload is under way; wait for it")
         self._is_loading = True
         try:
             self.model = await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
             self._loader.submit(_give_back_memory)
         except PslrecError as error:
-            raise Refusal(
+            raise HTTPException(
                 409, f"the old model stays, for the new one can not be read: {error}"
             ) from error
         finally:
@@ -88,7 +89,7 @@ class Service:
         """Lists for users of the model."""
         model, k = self.model, self._checked_k(request.k, len(request.users), request.explain)
         if len(request.users) > self.options.largest_batch:
-            raise Refusal(
+            raise HTTPException(
                 422,
                 f"`users` may hold at most {self.options.largest_batch}, got {len(request.users)}",
             )
@@ -112,7 +113,7 @@ class Service:
         """A list for somebody who is not in the model."""
         model, k = self.model, self._checked_k(request.k, 1, request.explain)
         if len(request.history) > self.options.longest_history:
-            raise Refusal(
+            raise HTTPException(
                 422,
                 f"`history` may hold at most {self.options.longest_history} items, got {len(request.history)}",
             )
@@ -123,7 +124,7 @@ class Service:
             hint = (
                 "" if request.ignore_unknown else "; leave it out, or send `ignore_unknown`: true"
             )
-            raise Refusal(404, f"unknown item `{shortened(unknown[0])}`{hint}")
+            raise HTTPException(404, f"unknown item `{shortened(unknown[0])}`{hint}")
         found = await self.histories.answer(
             (model, "histories", request.exclude_seen), ListJob(rows, k)
         )
@@ -149,12 +150,12 @@ class Service:
 
     def _checked_k(self, k: int, n_lists: int, n_reasons: int) -> int:
         if k > self.options.largest_k:
-            raise Refusal(
+            raise HTTPException(
                 422, f"`k` must be from 1 to {self.options.largest_k}, got {shortened(k)}"
             )
         most = self.options.largest_answer // (10 if n_reasons else 1)
         if k * n_lists > most:
-            raise Refusal(
+            raise HTTPException(
                 422,
                 f"one request may ask for {most:,} items in all lists together, got {k * n_lists:,}; send several",
             )
