@@ -55,12 +55,12 @@ def run(
     with tempfile.TemporaryDirectory() as directory:
         tell("training a model")
         path = Path(directory) / "run"
-        origin = _train(path)
+        origin = train_model(path)
         model = TrainedModel.load(path)
         bodies = [{"users": [user], "k": K} for user in model.users.series.to_list()]
         with _server(path) as (port, process):
             tell("warming up")
-            _ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
+            ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
             rows = [] if seconds else _kept_rows()
             for n_connections in CONNECTIONS if seconds else ():
                 tell(f"{n_connections} connections")
@@ -91,7 +91,7 @@ def _kept_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def _train(path: Path) -> str:
+def train_model(path: Path) -> str:
     directory = Path(environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
     published = directory / "iid" / "amazon2014-electronic.zip"
     if published.exists():
@@ -128,7 +128,7 @@ def _server(path: Path) -> Iterator[tuple[int, int]]:
                 raise RuntimeError(f"the service did not stop well: {process.stderr.read()}")
 
 
-def _ask(
+def ask(
     port: int, path: str, bodies: list[Any], n_connections: int, seconds: float
 ) -> dict[str, float]:
     settings = {
@@ -157,7 +157,7 @@ def _measure(
     port: int, process: int, bodies: list[Any], n_connections: int, seconds: float
 ) -> dict[str, Any]:
     before = _processor_seconds(process)
-    measured = _ask(port, "/recommend", bodies, n_connections, seconds)
+    measured = ask(port, "/recommend", bodies, n_connections, seconds)
     worked = _processor_seconds(process) - before
     n_requests = measured["requests"]
     return {
@@ -199,7 +199,7 @@ def _watch_memory(
     end, sizes = time.monotonic() + 60 * minutes, []
     while time.monotonic() < end:
         for path, asked in kinds:
-            _ask(port, path, asked, 16, 5.0)
+            ask(port, path, asked, 16, 5.0)
         os.kill(process, signal.SIGHUP)
         time.sleep(1.0)
         sizes.append(_memory(process) / MEBIBYTE)
