@@ -20,7 +20,7 @@ from pslrec.errors import PslrecError, UnknownNameError
 from pslrec.serving._answers import json_answer, problem
 from pslrec.serving._identifiers import shortened
 from pslrec.serving._limits import Limits
-from pslrec.serving._openapi import describe, operation
+from pslrec.serving._openapi import Operation, describe
 from pslrec.serving._pages import page
 from pslrec.serving._schemas import (
     Health,
@@ -101,39 +101,39 @@ def create_app(
 
 
 class _Endpoints:
-    """One method per route. The first line of its docstring is its summary in the API description."""
+    """The routes with a JSON answer, one method each."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._options = service.options
 
-    @operation(takes=RecommendRequest, gives=RecommendAnswer, problems=(400, 404, 408, 413, 422))
+    @Operation(takes=RecommendRequest, gives=RecommendAnswer, problems=(400, 404, 408, 413, 422))
     async def recommend(self, request: Request) -> Response:
         """Recommend items for users of the model."""
         body = await self._body(request)
         asked = self._checked(body, RecommendRequest)
         return json_answer(await self._service.recommend(asked))
 
-    @operation(takes=HistoryRequest, gives=HistoryAnswer, problems=(400, 404, 408, 413, 422))
+    @Operation(takes=HistoryRequest, gives=HistoryAnswer, problems=(400, 404, 408, 413, 422))
     async def recommend_for_history(self, request: Request) -> Response:
         """Recommend items for somebody who is not in the model."""
         body = await self._body(request)
         asked = self._checked(body, HistoryRequest)
         return json_answer(await self._service.recommend_for_history(asked))
 
-    @operation(query=SimilarQuery, gives=SimilarAnswer, problems=(404, 422))
+    @Operation(query=SimilarQuery, gives=SimilarAnswer, problems=(404, 422))
     async def similar(self, request: Request) -> Response:
         """List the items nearest to one."""
         query = json.dumps(dict(request.query_params))
         asked = self._checked(query, SimilarQuery)
         return json_answer(await self._service.similar(request.path_params["item"], asked.k))
 
-    @operation(gives=Health, is_open=True)
+    @Operation(gives=Health, is_open=True)
     async def health(self, _: Request) -> Response:
         """Tell whether the service answers."""
         return json_answer({"status": "ok"})
 
-    @operation(gives=Version)
+    @Operation(gives=Version)
     async def version(self, _: Request) -> Response:
         """Tell what is being served."""
         facts = {
@@ -143,7 +143,7 @@ class _Endpoints:
         }
         return json_answer(facts)
 
-    @operation(gives=Version, problems=(408, 409, 413))
+    @Operation(gives=Version, problems=(408, 409, 413))
     async def reload(self, request: Request) -> Response:
         """Read the run again and serve it from now on."""
         if self._options.token is None:

@@ -1,7 +1,8 @@
 """The OpenAPI description of the service, made from its routes, their models and the limits."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -28,8 +29,9 @@ PROBLEMS = {
 }
 
 
-class Operation(NamedTuple):
-    """What an endpoint takes and gives.
+@dataclass(frozen=True)
+class Operation:
+    """Decorates an endpoint with what it takes and gives.
 
     Args:
         gives: model of the answer.
@@ -40,109 +42,95 @@ class Operation(NamedTuple):
     """
 
     gives: type[BaseModel]
-    takes: type[BaseModel] | None
-    query: type[BaseModel] | None
-    problems: tuple[int, ...]
-    is_open: bool
+    takes: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    problems: tuple[int, ...] = ()
+    is_open: bool = False
 
-
-def operation(
-    *,
-    gives: type[BaseModel],
-    takes: type[BaseModel] | None = None,
-    query: type[BaseModel] | None = None,
-    problems: tuple[int, ...] = (),
-    is_open: bool = False,
-) -> Callable[[Endpoint], Endpoint]:
-    """Note on an endpoint what it takes and gives; see `Operation`."""
-
-    def noted(endpoint: Endpoint) -> Endpoint:
-        endpoint.operation = Operation(gives, takes, query, problems, is_open)  # type: ignore[attr-defined]
+    def __call__(self, endpoint: Endpoint) -> Endpoint:
+        """Mark an endpoint."""
+        endpoint.operation = self  # type: ignore[attr-defined]
         return endpoint
-
-    return noted
 
 
 def describe(routes: Sequence[BaseRoute], options: ServiceOptions) -> dict[str, Any]:
     """The routes as a document of OpenAPI 3.1.
 
     Args:
-        routes: their endpoints are marked with `operation`.
+        routes: their endpoints are decorated with an `Operation`; the first line of an endpoint's
+            docstring becomes its summary.
         options: give the limits, and whether a token is needed.
     """
-    endpoints = BaseSchemaGenerator().get_endpoints(list(routes))
-    schemas = _schemas([endpoint.func.operation for endpoint in endpoints])  # type: ignore[attr-defined]
-    _set_limits(schemas, options)
     paths: dict[str, Any] = {}
-    for endpoint in endpoints:
-        marked: Operation = endpoint.func.operation  # type: ignore[attr-defined]
+    components: dict[str, Any] = {}
+    endpoints = BaseSchemaGenerator().get_endpoints(list(routes))
+    operations = [_operation(endpoint.func) for endpoint in endpoints]
+    schemas = _schemas(operations, options)
+    for endpoint, operation in zip(endpoints, operations, strict=True):
         described: dict[str, Any] = {
             "summary": (endpoint.func.__doc__ or "").rstrip("."),
-            "responses": _responses(marked, options),
+            "responses": _responses(operation, options),
         }
-        parameters = _parameters(endpoint.path, marked, schemas)
+        parameters = _parameters(endpoint.path, operation, schemas)
         if parameters:
             described["parameters"] = parameters
-        if marked.takes is not None:
-            described["requestBody"] = {"required": True, "content": _content(marked.takes)}
-        if options.token is not None and not marked.is_open:
+        if operation.takes is not None:
+            described["requestBody"] = {"required": True, "content": _content(operation.takes)}
+        if options.token is not None and not operation.is_open:
             described["security"] = [{"token": []}]
-        paths.setdefault(endpoint.path, {})[endpoint.http_method] = described
-    components: dict[str, Any] = {"schemas": schemas}
-    if options.token is not None:
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "pslrec",
-            "version": __version__,
-            "description": "Recommendations from a trained model.",
-        },
-        "paths": paths,
-        "components": components,
+            components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        paths[endpoint.path] = {endpoint.http_method: described}
+    components["schemas"] = schemas
+    information = {
+        "title": "pslrec",
+        "version": __version__,
+        "description": "Recommendations from a trained model.",
     }
+    return {"openapi": "3.1.0", "info": information, "paths": paths, "components": components}
 
 
-def _schemas(operations: list[Operation]) -> dict[str, Any]:
-    models: dict[type[BaseModel], str] = {Problem: "serialization"}
-    for marked in operations:
-        models[marked.gives] = "serialization"
-        for model in (marked.takes, marked.query):
+def _operation(endpoint: Any) -> Operation:
+    operation: Operation = endpoint.operation
+    return operation
+
+
+def _schemas(operations: list[Operation], options: ServiceOptions) -> dict[str, Any]:
+    modes: dict[type[BaseModel], str] = {Problem: "serialization"}
+    for operation in operations:
+        modes[operation.gives] = "serialization"
+        for model in (operation.takes, operation.query):
             if model is not None:
-                models[model] = "validation"
+                modes[model] = "validation"
     _, definitions = models_json_schema(
-        list(models.items()),  # type: ignore[arg-type]
+        list(modes.items()),  # type: ignore[arg-type]
         ref_template="#/components/schemas/{model}",
     )
     schemas: dict[str, Any] = definitions["$defs"]
+    # These limits are not in the models, since they are known only when a service starts.
+    for schema in schemas.values():
+        properties = schema["properties"]
+        if "k" in properties:
+            properties["k"]["maximum"] = options.largest_k
+    schemas["RecommendRequest"]["properties"]["users"]["maxItems"] = options.largest_batch
+    schemas["HistoryRequest"]["properties"]["history"]["maxItems"] = options.longest_history
     return schemas
 
 
-def _set_limits(schemas: dict[str, Any], options: ServiceOptions) -> None:
-    # The service checks these itself, since they are known only when it starts.
-    longest = {"users": options.largest_batch, "history": options.longest_history}
-    for name in ("RecommendRequest", "HistoryRequest", "SimilarQuery"):
-        properties = schemas[name]["properties"]
-        properties["k"]["maximum"] = options.largest_k
-        for field in properties.keys() & longest.keys():
-            properties[field]["maxItems"] = longest[field]
-
-
-def _responses(marked: Operation, options: ServiceOptions) -> dict[str, Any]:
-    statuses = {*marked.problems, 500, 503}
+def _responses(operation: Operation, options: ServiceOptions) -> dict[str, Any]:
+    statuses = {*operation.problems, 500, 503}
     if options.token is None:
         statuses.add(421)
-    elif not marked.is_open:
+    elif not operation.is_open:
         statuses.add(401)
     responses = {
-        "200": {"description": marked.gives.__doc__, "content": _content(marked.gives)},
+        "200": {"description": operation.gives.__doc__, "content": _content(operation.gives)},
     }
     for status in sorted(statuses):
         responses[str(status)] = {"description": PROBLEMS[status], "content": _content(Problem)}
     return responses
 
 
-def _parameters(path: str, marked: Operation, schemas: dict[str, Any]) -> list[dict[str, Any]]:
+def _parameters(path: str, operation: Operation, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = []
     if "{item}" in path:
         parameters.append(
@@ -154,8 +142,8 @@ def _parameters(path: str, marked: Operation, schemas: dict[str, Any]) -> list[d
                 "schema": {"type": "string", "minLength": 1},
             }
         )
-    if marked.query is not None:
-        schema = schemas.pop(marked.query.__name__)
+    if operation.query is not None:
+        schema = schemas.pop(operation.query.__name__)
         for name, field in schema["properties"].items():
             parameters.append(
                 {

@@ -122,7 +122,10 @@ def run_server(server: uvicorn.Server, service: Service, listener: socket.socket
 
 
 class _Signals:
-    """Stops on the first SIGINT or SIGTERM when requests in work are answered; a second does not wait."""
+    """What SIGINT, SIGTERM and SIGHUP do to a service.
+
+    The first signal to stop waits until requests in work are answered, a second one does not.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -151,7 +154,10 @@ class _Signals:
                 signal.signal(number, handler)
 
     def take_over(self) -> None:
-        """Stand before the handlers that the server has installed for itself meanwhile."""
+        """Take the place of the handlers that the server has just installed for itself.
+
+        It stops gracefully on the first signal, but would wait on after a second SIGTERM.
+        """
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -161,10 +167,12 @@ class _Signals:
         for number in STOP_SIGNALS:
             signal.signal(number, self._stop)
         if self._n_stops:
+            # The signal came before the server could hear it.
             self._stop_server(signal.SIGTERM, None)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._n_stops += 1
+        # The server sends on what it has heard when it is done, when there is no more to stop.
         if self._loop is None or self._loop.is_closed():
             return
         if self._n_stops == 1:
