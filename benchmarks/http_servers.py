@@ -1,6 +1,7 @@
-"""Which HTTP server to build the service on: requests per second, and what slow clients can do to it.
+"""HTTP servers under the service: requests per second, and what slow clients can do to them.
 
-The same application under uvicorn and granian with documented options only, and as `pslrec serve` runs it.
+The same application under uvicorn and granian, with documented options only, and as `pslrec serve`
+runs it.
 """
 
 import gc

@@ -1,6 +1,7 @@
-"""The service under load: single users of Amazon-Electronic, asked for by a second process over 1, 16 and 64 connections.
+"""The service under load: lists for single users over 1, 16 and 64 connections.
 
-Client and server share the machine, so what the client costs is measured and stated beside what the server costs.
+The model is trained on Amazon-Electronic. The client is a second process on the same machine, so
+its costs are stated beside the server's.
 """
 
 import json
@@ -46,9 +47,10 @@ def run(
     """Train a model, serve it, and ask.
 
     Args:
-        seconds: how long each number of connections is kept busy; with 0 the last kept rows stay, as memory can be watched on a
-            busy machine and latency can not.
-        memory_minutes: how long to watch the memory of the server under load of all kinds afterwards; 0 leaves it out.
+        seconds: how long each number of connections is kept busy. With 0 the kept rows stay, since
+            memory can be watched on a busy machine, and latency cannot be measured there.
+        memory_minutes: how long to watch the memory of the server under load of all kinds
+            afterwards; 0 leaves it out.
         report: is told what is being done.
     """
     tell = report or (lambda _: None)
@@ -236,10 +238,12 @@ def markdown(record: dict[str, Any]) -> str:
     memory = ""
     if "memory_minutes" in result:
         memory = (
-            f" Over {result['memory_minutes']:g} minutes of load of all kinds, with a reload every 16 seconds, the memory "
-            f"of the server changed by {result['memory_growth_mib']:g} MiB between the first and the second half."
+            f" Over {result['memory_minutes']:g} minutes of load of all kinds, with a reload every "
+            f"16 seconds, the memory of the server changed by {result['memory_growth_mib']:g} MiB "
+            "between the first and the second half."
         )
     return (
-        f"Amazon-Electronic, one user per request, k = {K}; server and client are two processes on the same "
-        f"{machine['cores']} cores ({machine['processor']}, {record['measured']}).{memory}\n\n{table}"
+        f"Amazon-Electronic, one user per request, k = {K}; server and client are two processes on "
+        f"the same {machine['cores']} cores ({machine['processor']}, {record['measured']})."
+        f"{memory}\n\n{table}"
     )

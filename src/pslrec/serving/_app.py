@@ -166,7 +166,7 @@ class _Endpoints:
             {"connection": "close"},
         )
         declared = request.headers.get("content-length", "0")
-        if len(declared) > 18 or (declared.isdigit() and int(declared) > largest):
+        if len(declared) > 18 or (declared.isdecimal() and int(declared) > largest):
             raise too_large
         body = bytearray()
         seconds = self._options.client_seconds

@@ -20,7 +20,8 @@ class ServiceOptions:
         largest_body: bytes in the body of a request.
         concurrent_requests: requests handled at once; further ones are answered with 503.
         connections: open connections; further ones are answered with 503.
-        client_seconds: time for a request to arrive, and for an answer to be read.
+        client_seconds: time for the head of a request to arrive, for its body, and for an answer to
+            be read, each.
         stop_seconds: time for requests in work to be answered when the service stops.
 
     >>> ServiceOptions(largest_k=0)
