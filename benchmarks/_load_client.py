@@ -1,6 +1,7 @@
-"""A client that asks as fast as it gets answers, over some connections, and says what it cost itself: one process, one thread.
+"""A client that sends its next request when it has the last answer, over several connections.
 
-It writes prepared bytes and looks for the end of an answer only, so that nearly all of the time is the server's.
+It runs in one thread, writes prepared bytes and looks only for the end of an answer, so that nearly
+all of the time is the server's. What it costs itself is measured as well.
 """
 
 import asyncio
@@ -54,7 +55,12 @@ class Connection(asyncio.Protocol):
 def request(path: str, body: object) -> bytes:
     """A request as it goes over the wire."""
     content = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\n"
+        "host: localhost\r\n"
+        "content-type: application/json\r\n"
+        f"content-length: {len(content)}\r\n\r\n"
+    )
     return head.encode() + content
 
 

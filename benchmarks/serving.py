@@ -1,6 +1,7 @@
-"""The service under load: single users of Amazon-Electronic, asked for by a second process over 1, 16 and 64 connections.
+"""The service under load: lists for single users over 1, 16 and 64 connections.
 
-Client and server share the machine, so what the client costs is measured and stated beside what the server costs.
+The model is trained on Amazon-Electronic. The client is a second process on the same machine, so
+its costs are stated beside the server's.
 """
 
 import json
@@ -46,21 +47,22 @@ def run(
     """Train a model, serve it, and ask.
 
     Args:
-        seconds: how long each number of connections is kept busy; with 0 the last kept rows stay, as memory can be watched on a
-            busy machine and latency can not.
-        memory_minutes: how long to watch the memory of the server under load of all kinds afterwards; 0 leaves it out.
+        seconds: how long each number of connections is kept busy. With 0 the kept rows stay, since
+            memory can be watched on a busy machine, and latency cannot be measured there.
+        memory_minutes: how long to watch the memory of the server under load of all kinds
+            afterwards; 0 leaves it out.
         report: is told what is being done.
     """
     tell = report or (lambda _: None)
     with tempfile.TemporaryDirectory() as directory:
         tell("training a model")
         path = Path(directory) / "run"
-        origin = _train(path)
+        origin = train_model(path)
         model = TrainedModel.load(path)
         bodies = [{"users": [user], "k": K} for user in model.users.series.to_list()]
         with _server(path) as (port, process):
             tell("warming up")
-            _ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
+            ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
             rows = [] if seconds else _kept_rows()
             for n_connections in CONNECTIONS if seconds else ():
                 tell(f"{n_connections} connections")
@@ -91,7 +93,7 @@ def _kept_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def _train(path: Path) -> str:
+def train_model(path: Path) -> str:
     directory = Path(environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
     published = directory / "iid" / "amazon2014-electronic.zip"
     if published.exists():
@@ -128,7 +130,7 @@ def _server(path: Path) -> Iterator[tuple[int, int]]:
                 raise RuntimeError(f"the service did not stop well: {process.stderr.read()}")
 
 
-def _ask(
+def ask(
     port: int, path: str, bodies: list[Any], n_connections: int, seconds: float
 ) -> dict[str, float]:
     settings = {
@@ -157,7 +159,7 @@ def _measure(
     port: int, process: int, bodies: list[Any], n_connections: int, seconds: float
 ) -> dict[str, Any]:
     before = _processor_seconds(process)
-    measured = _ask(port, "/recommend", bodies, n_connections, seconds)
+    measured = ask(port, "/recommend", bodies, n_connections, seconds)
     worked = _processor_seconds(process) - before
     n_requests = measured["requests"]
     return {
@@ -199,7 +201,7 @@ def _watch_memory(
     end, sizes = time.monotonic() + 60 * minutes, []
     while time.monotonic() < end:
         for path, asked in kinds:
-            _ask(port, path, asked, 16, 5.0)
+            ask(port, path, asked, 16, 5.0)
         os.kill(process, signal.SIGHUP)
         time.sleep(1.0)
         sizes.append(_memory(process) / MEBIBYTE)
@@ -236,10 +238,12 @@ def markdown(record: dict[str, Any]) -> str:
     memory = ""
     if "memory_minutes" in result:
         memory = (
-            f" Over {result['memory_minutes']:g} minutes of load of all kinds, with a reload every 16 seconds, the memory "
-            f"of the server changed by {result['memory_growth_mib']:g} MiB between the first and the second half."
+            f" Over {result['memory_minutes']:g} minutes of load of all kinds, with a reload every "
+            f"16 seconds, the memory of the server changed by {result['memory_growth_mib']:g} MiB "
+            "between the first and the second half."
         )
     return (
-        f"Amazon-Electronic, one user per request, k = {K}; server and client are two processes on the same "
-        f"{machine['cores']} cores ({machine['processor']}, {record['measured']}).{memory}\n\n{table}"
+        f"Amazon-Electronic, one user per request, k = {K}; server and client are two processes on "
+        f"the same {machine['cores']} cores ({machine['processor']}, {record['measured']})."
+        f"{memory}\n\n{table}"
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import Command, Outcome, start
 
-pytest.importorskip("uvicorn", reason="the service comes with pslrec[serve]")
+pytest.importorskip("starlette", reason="the service comes with pslrec[serve]")
 
 from pslrec.config import RunConfig
 from pslrec.experiment import run as train
@@ -180,7 +180,7 @@ def test_serve_refuses_a_port_that_is_taken(pslrec: Command, finished_run: Path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = pslrec("serve", finished_run, "--port", port)
-    assert_refused(refused, f"can not listen at 127.0.0.1 port {port}")
+    assert_refused(refused, f"cannot listen at 127.0.0.1 port {port}")
 
 
 def test_serve_refuses_what_is_no_run(pslrec: Command, tmp_path: Path):
@@ -189,7 +189,7 @@ def test_serve_refuses_what_is_no_run(pslrec: Command, tmp_path: Path):
 
 def test_serve_refuses_a_host_that_is_not_here(pslrec: Command, finished_run: Path):
     assert_refused(
-        pslrec("serve", finished_run, "--host", "203.0.113.1", "--port", 0), "can not listen at"
+        pslrec("serve", finished_run, "--host", "203.0.113.1", "--port", 0), "cannot listen at"
     )
 
 

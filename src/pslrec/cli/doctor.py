@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 # Each extra with a module that only it installs.
-EXTRAS = {"serve": "uvicorn", "ann": "faiss", "onnx": "onnx", "plots": "vl_convert"}
+EXTRAS = {"serve": "starlette", "ann": "faiss", "onnx": "onnx", "plots": "vl_convert"}
 
 
 def doctor_command() -> None:

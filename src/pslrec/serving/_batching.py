@@ -1,4 +1,4 @@
-"""Requests that arrive while the processor is busy wait, and are then answered together by one matrix product."""
+"""Micro-batching: requests that arrive while others are computed are then computed together."""
 
 import asyncio
 from collections import deque
@@ -22,15 +22,15 @@ class _Waiting(Generic[Job]):
 
 
 class Batcher(Generic[Job, Answer]):
-    """Runs jobs of one kind together, in one thread of its own, without ever waiting for more of them to come.
+    """Runs jobs of the same kind together in a thread, without waiting for a full batch.
 
-    A job that finds the thread idle starts at once. Those that come meanwhile make up the next batch, so batches grow with
-    the load and a lone caller pays nothing for them.
+    A job that finds the thread idle starts at once. Jobs that arrive meanwhile form the next batch,
+    so batches grow with the load, and a lone caller pays nothing for them.
 
     Args:
-        work: answers jobs of one kind, in their order.
-        largest_batch: a batch is closed when its jobs' sizes reach this.
-        name: of the thread.
+        work: takes a kind and jobs of that kind, and answers them in their order.
+        largest_batch: limit on the sum of the sizes of a batch's jobs. A single job may exceed it.
+        name: name of the thread, for debuggers.
     """
 
     def __init__(
@@ -40,18 +40,19 @@ class Batcher(Generic[Job, Answer]):
         largest_batch: int,
         name: str = "batcher",
     ) -> None:
-        self._work, self._largest_batch = work, largest_batch
+        self._work = work
+        self._largest_batch = largest_batch
         self._waiting: deque[_Waiting[Job]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._is_busy = False
         self.n_batches = 0
 
     async def answer(self, kind: Hashable, job: Job, size: int = 1) -> Answer:
-        """What the work makes of a job.
+        """Run a job with others of its kind and return its answer.
 
         Args:
-            kind: only jobs of equal kind go together.
-            job: the job.
+            kind: jobs are batched together only if their kinds are equal.
+            job: what to hand to `work`.
             size: how much of a batch it fills.
         """
         loop = asyncio.get_running_loop()
@@ -59,13 +60,13 @@ class Batcher(Generic[Job, Answer]):
         self._waiting.append(waiting)
         if not self._is_busy:
             self._is_busy = True
-            # Not yet: others that arrived with this one are about to join.
+            # Not at once: requests that arrived in the same turn of the loop are about to join.
             loop.call_soon(self._start)
         answer: Answer = await waiting.answer
         return answer
 
     def close(self) -> None:
-        """Let the work in hand finish and end the thread."""
+        """Wait for the batch that is running, and end the thread."""
         self._thread.shutdown(wait=True)
 
     def _start(self) -> None:
@@ -82,14 +83,22 @@ class Batcher(Generic[Job, Answer]):
         others: list[_Waiting[Job]] = []
         size = 0
         while self._waiting and size < self._largest_batch:
-            first = self._waiting.popleft()
-            if first.answer.done():  # its caller went away
+            waiting = self._waiting.popleft()
+            if waiting.answer.done():
+                # Its caller was cancelled while it waited.
                 continue
-            fits = not batch or (
-                first.kind == batch[0].kind and size + first.size <= self._largest_batch
-            )
-            (batch if fits else others).append(first)
-            size += first.size if fits else 0
+            if batch:
+                is_same_kind = waiting.kind == batch[0].kind
+                fits = is_same_kind and size + waiting.size <= self._largest_batch
+            else:
+                # The first job always goes, or one that is too large would wait for ever.
+                fits = True
+            if fits:
+                batch.append(waiting)
+                size += waiting.size
+            else:
+                others.append(waiting)
+        # Those left over keep their places at the head of the queue.
         self._waiting.extendleft(reversed(others))
         return batch
 
@@ -99,9 +108,10 @@ class Batcher(Generic[Job, Answer]):
         except PslrecError as error:
             if len(batch) == 1:
                 return [error]
-            # Somebody's request is at fault; the others must not suffer for it.
+            # One of the requests is at fault; running each alone spares the others.
             return [self._run([waiting])[0] for waiting in batch]
-        except Exception as error:  # it belongs to the callers, not to this thread
+        except Exception as error:
+            # Each caller raises it; here it would end the thread.
             return [error] * len(batch)
 
     def _finish(self, batch: list[_Waiting[Job]], answers: Sequence[Answer | Exception]) -> None:

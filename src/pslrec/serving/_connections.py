@@ -1,174 +1,186 @@
-"""Connections with patience that ends: clients that send or take too slowly, or send too much, are let go."""
+"""Limits on connections that an ASGI application cannot see: slow or endless heads, slow readers.
+
+An event loop of our own puts `Connection` between each socket and the protocol of the HTTP server.
+It uses nothing but the documented interfaces of asyncio, so it fits any server that runs on it.
+"""
 
 import asyncio
 import json
-import socket
+from collections.abc import Callable
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
 
-from pslrec.errors import MissingExtraError
-from pslrec.serving._heads import LARGEST_HEAD, HeadCounter
 from pslrec.serving._options import ServiceOptions
 
-try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ImportError as error:
-    raise MissingExtraError("uvicorn and httptools", "serve") from error
+LARGEST_HEAD = 2**16
+
+# The connection of the request that is being handled; `None` under another event loop.
+current_connection: "ContextVar[Connection | None]" = ContextVar("connection", default=None)
 
 
-class PatientProtocol(HttpToolsProtocol):
-    """An HTTP connection that must deliver each request, and take each answer, in a given time."""
+def too_large_head() -> str:
+    """The sentence for a head beyond the limit."""
+    return f"the head of a request may hold at most {LARGEST_HEAD:,} bytes"
 
-    options = ServiceOptions()
-    # One timer each, and none at all for a request that arrives in one piece and an answer that fits the system's buffer.
-    _arrival: asyncio.TimerHandle | None = None
-    _departure: asyncio.TimerHandle | None = None
-    _is_in_request = False
-    _heads: HeadCounter
-    # What is to be said once everything that was asked before has its answer.
-    _last_words: tuple[HTTPStatus, str] | None = None
 
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
-        super().connection_made(transport)
-        self._heads = HeadCounter()
-        connected = transport.get_extra_info("socket")
-        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
-            # Head and body of an answer are written one after the other; without this the second waits for the client's receipt.
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.connections) > self.options.connections:
+class LimitedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose servers refuse slow clients.
+
+    Args:
+        options: how many connections, and how long clients may take.
+    """
+
+    def __init__(self, options: ServiceOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.connections: set[Connection] = set()
+
+    async def create_server(  # type: ignore[override]
+        self, protocol_factory: Callable[[], asyncio.Protocol], *args: Any, **kwargs: Any
+    ) -> asyncio.Server:
+        """A server as asyncio makes it, with each of its protocols behind a `Connection`."""
+
+        def limited() -> Connection:
+            return Connection(self, protocol_factory())
+
+        return await super().create_server(limited, *args, **kwargs)
+
+    def stop_requests(self) -> None:
+        """Answer the requests in work with 503, and leave clients that do not read."""
+        for connection in self.connections:
+            connection.stop_request()
+
+
+class Connection(asyncio.Protocol):
+    """Passes everything on to the protocol of an HTTP server, as long as the client keeps pace.
+
+    The parsing is left to the server. That a head is complete is known from the application being
+    called, which then reports here through `current_connection`.
+
+    Args:
+        loop: knows the limits and the other connections.
+        inner: speaks HTTP.
+    """
+
+    _transport: asyncio.Transport
+
+    def __init__(self, loop: LimitedLoop, inner: asyncio.Protocol) -> None:
+        self._loop = loop
+        self._seconds = loop.options.client_seconds
+        self._inner = inner
+        self._request: asyncio.Task[Any] | None = None
+        self._n_head_bytes = 0
+        self._head_deadline: asyncio.TimerHandle | None = None
+        self._read_deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let a client in, or refuse it if there are too many."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        # Any byte that a client leaves unread is reported by `pause_writing`. Otherwise the last
+        # few of an answer could keep a connection open for ever.
+        transport.set_write_buffer_limits(high=0)
+        if len(self._loop.connections) >= self._loop.options.connections:
             self._refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a second"
             )
             return
-        self._arrival = self.loop.call_later(self.options.client_seconds, self._arrived_too_late)
+        self._loop.connections.add(self)
+        self._head_deadline = self._loop.call_later(self._seconds, self._head_is_late)
+        self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._cancel_arrival()
-        self._cancel_departure()
-        super().connection_lost(exc)
+        """Forget a client."""
+        self._cancel_deadlines()
+        if self in self._loop.connections:
+            self._loop.connections.remove(self)
+            self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, head by head, and wait for the rest of the request if there is one."""
-        for piece in self._heads.pieces(data):
-            if self._is_ending():
-                return
-            if self._heads.is_too_large:
-                self._refuse(
-                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    f"the head of a request may hold at most {LARGEST_HEAD:,} bytes",
-                )
-                return
-            super().data_received(piece)
-        if self._is_ending():
+        """Pass bytes on; between two requests they belong to a head, which has limits."""
+        if self not in self._loop.connections or self._transport.is_closing():
             return
-        if not self._is_in_request:
-            self._cancel_arrival()
-        elif self._arrival is None:
-            self._arrival = self.loop.call_later(
-                self.options.client_seconds, self._arrived_too_late
-            )
+        if self._request is None:
+            self._n_head_bytes += len(data)
+            if self._head_deadline is None:
+                self._head_deadline = self._loop.call_later(self._seconds, self._head_is_late)
+        # Tasks that the server creates from here inherit this.
+        current_connection.set(self)
+        self._inner.data_received(data)
+        if self._n_head_bytes > LARGEST_HEAD:
+            # If a head was complete, the task of its request runs before this.
+            self._loop.call_soon(self._check_head)
 
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        self._is_in_request = True
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Its head is there."""
-        super().on_headers_complete()
-        self._heads.head_ended(self.headers)
-
-    def on_message_complete(self) -> None:
-        """All of it is there."""
-        self._is_in_request = False
-        self._heads.message_ended()
-        super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        """An answer is on its way; a refusal comes after the last one that is due."""
-        super().on_response_complete()
-        if self._last_words is not None and not self._is_answering():
-            self._refuse(*self._last_words)
+    def eof_received(self) -> bool | None:
+        """Pass on that the client sends no more."""
+        if self not in self._loop.connections:
+            return None
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """The client does not take what it asked for."""
-        self._cancel_departure()
-        self._departure = self.loop.call_later(self.options.client_seconds, self.transport.abort)
-        super().pause_writing()
+        """Begin to wait for a client that does not read its answer."""
+        if self._read_deadline is None:
+            self._read_deadline = self._loop.call_later(self._seconds, self._transport.abort)
+        if self in self._loop.connections:
+            self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It does again."""
-        self._cancel_departure()
-        super().resume_writing()
+        """Stop waiting, as everything has been sent."""
+        if self._read_deadline is not None:
+            self._read_deadline.cancel()
+            self._read_deadline = None
+        if self in self._loop.connections:
+            self._inner.resume_writing()
 
-    def timeout_keep_alive_handler(self) -> None:
-        """Let an idle connection go, with whatever its client did not take."""
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            super().timeout_keep_alive_handler()
+    def request_began(self) -> None:
+        """The application was called, so the head is complete."""
+        self._request = asyncio.current_task()
+        self._n_head_bytes = 0
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP."""
-        self._refuse(HTTPStatus.BAD_REQUEST, f"this is not HTTP: {msg}")
+    def request_ended(self) -> None:
+        """The application has answered."""
+        # With requests in a row the server may have begun the next one already.
+        if self._request is asyncio.current_task():
+            self._request = None
 
-    def _arrived_too_late(self) -> None:
-        self._arrival = None
-        # While the server itself does not read on, a client that pipelines is not the one who is
-        # late.
-        if self.flow.read_paused or (self._heads.is_in_head and self._is_answering()):
-            self._arrival = self.loop.call_later(
-                self.options.client_seconds, self._arrived_too_late
-            )
-            return
+    def stop_request(self) -> None:
+        """Do not wait any longer, neither for the answer nor for the client."""
+        if self._request is not None:
+            self._request.cancel()
+        elif self._read_deadline is not None:
+            self._transport.abort()
+
+    def _head_is_late(self) -> None:
         self._refuse(
             HTTPStatus.REQUEST_TIMEOUT,
-            f"the request did not arrive within {self.options.client_seconds:g} seconds",
+            f"the request did not arrive within {self._seconds:g} seconds",
         )
 
-    def _is_ending(self) -> bool:
-        return self._last_words is not None or self.transport.is_closing()
-
-    def _is_answering(self) -> bool:
-        """Whether a request whose head is there still waits for its answer."""
-        return self.cycle is not None and not self.cycle.response_complete
+    def _check_head(self) -> None:
+        if self._n_head_bytes > LARGEST_HEAD:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, too_large_head())
 
     def _refuse(self, status: HTTPStatus, sentence: str) -> None:
-        self._cancel_arrival()
-        if self.transport.is_closing():
+        if self._transport.is_closing():
             return
-        if self._heads.is_in_head and self._is_answering():
-            # Answers come in the order of requests, so those before this one go first.
-            self._last_words = status, sentence
-            return
-        # An answer that was begun cannot be taken back; the connection just ends.
-        is_begun = self._is_answering() and self.cycle.response_started
-        if not is_begun:
-            body = json.dumps({"error": sentence}).encode()
-            head = (
-                f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
-                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
-        self.transport.close()
-        # Closing waits until everything is sent, which a client can put off for ever.
-        self._departure = self._departure or self.loop.call_later(
-            self.options.client_seconds, self.transport.abort
+        body = json.dumps({"error": sentence})
+        self._transport.write(
+            (
+                f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+                "content-type: application/json\r\n"
+                f"content-length: {len(body)}\r\n"
+                "connection: close\r\n"
+                "\r\n"
+                f"{body}"
+            ).encode()
         )
+        self._transport.close()
 
-    def _cancel_arrival(self) -> None:
-        if self._arrival is not None:
-            self._arrival.cancel()
-            self._arrival = None
-
-    def _cancel_departure(self) -> None:
-        if self._departure is not None:
-            self._departure.cancel()
-            self._departure = None
-
-
-def protocol(options: ServiceOptions) -> type[PatientProtocol]:
-    """The kind of connection for a service with these limits."""
-    return type("Connection", (PatientProtocol,), {"options": options})
+    def _cancel_deadlines(self) -> None:
+        for deadline in (self._head_deadline, self._read_deadline):
+            if deadline is not None:
+                deadline.cancel()

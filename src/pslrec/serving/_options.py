@@ -1,4 +1,4 @@
-"""What the service allows, and how long it waits."""
+"""Limits of the service."""
 
 from dataclasses import dataclass, fields
 
@@ -7,19 +7,22 @@ from pslrec.errors import ConfigError
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """Limits of the service; every one is a bound on what a single client can ask for.
+    """What a single client can ask of the service at most.
 
     Args:
-        token: what callers must send as `Authorization: Bearer TOKEN`; without it everybody may ask, and nobody may reload.
+        token: callers must send it as `Authorization: Bearer TOKEN`. Without a token everybody may
+            ask for recommendations, and nobody may reload the model by request.
         largest_k: longest list that can be asked for.
-        largest_batch: users of one request, and users whose scores are computed at once.
-        largest_answer: items of all lists of one request together; a tenth of that where reasons are asked for.
-        longest_history: items of a history.
-        largest_body: bytes of a request's body.
-        concurrent_requests: requests in work at once; more are answered with 503.
-        connections: open connections; more are answered with 503.
-        client_seconds: time for a request to arrive, and for an answer to be taken.
-        stop_seconds: time that requests in work are given when the service stops.
+        largest_batch: users per request, and users whose scores are computed at once.
+        largest_answer: items in all lists of a request together; a tenth of it with reasons, which
+            take longer to compute.
+        longest_history: items in a history.
+        largest_body: bytes in the body of a request.
+        concurrent_requests: requests handled at once; further ones are answered with 503.
+        connections: open connections; further ones are answered with 503.
+        client_seconds: time for the head of a request to arrive, for its body, and for an answer to
+            be read, each.
+        stop_seconds: time for requests in work to be answered when the service stops.
 
     >>> ServiceOptions(largest_k=0)
     Traceback (most recent call last):
@@ -42,9 +45,11 @@ class ServiceOptions:
             value = getattr(self, field.name)
             if field.name != "token" and not value > 0:
                 raise ConfigError(f"`{field.name}` must be greater than 0, got {value}")
-        if self.token is not None and not (
-            self.token and self.token.isascii() and self.token.isprintable()
-        ):
+        if self.token is None:
+            return
+        # Anything else could not be sent in a header.
+        is_sendable = self.token.isascii() and self.token.isprintable()
+        if not self.token or not is_sendable:
             raise ConfigError("`token` must be one line of printable ASCII characters")
-        if self.token is not None and " " in self.token:
+        if " " in self.token:
             raise ConfigError("`token` must not contain spaces")

@@ -1,5 +1,6 @@
-"""What goes in and out of the service, as its OpenAPI description tells it."""
+"""The requests and answers of the service; its OpenAPI description is made from them."""
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -7,11 +8,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 def _whole(value: object) -> object:
     # JSON knows one kind of number: 2.0 is as whole as 2.
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
+def _from_digits(value: object) -> object:
+    # Everything in a query is text.
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    return value
+
+
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _Whole = BeforeValidator(_whole)
-# Bounds for ids that no vocabulary can exceed, so that nonsense is refused before it is looked up.
+# No vocabulary holds ids beyond these bounds, so nonsense is refused before it is looked up. Strict
+# types, since pydantic would otherwise take `true` for 1 and "5" for 5.
 Identifier = (
     Annotated[StrictInt, Field(ge=-(2**63), lt=2**64), _Whole]
     | Annotated[StrictStr, Field(max_length=1024)]
@@ -22,18 +34,19 @@ Explained = Annotated[
     Field(
         ge=0,
         le=10,
-        description="How many nearest items of the history to give as reasons for each item.",
+        description="How many items of the history to return as reasons for each item.",
     ),
     _Whole,
 ]
 
 
 class _Request(BaseModel):
+    # A misspelt setting is an error; ignored, it would silently have no effect.
     model_config = ConfigDict(extra="forbid")
 
 
 class RecommendRequest(_Request):
-    """Lists for users of the model."""
+    """Users of the model to recommend items for."""
 
     users: Annotated[
         list[Identifier],
@@ -41,17 +54,19 @@ class RecommendRequest(_Request):
     ]
     k: Length = 20
     exclude_seen: Annotated[
-        StrictBool, Field(description="Leave out what the user has in the training data.")
+        StrictBool, Field(description="Leave out items that the user has in the training data.")
     ] = True
     explain: Explained = 0
-    with_history: Annotated[StrictBool, Field(description="Give the user's items as well.")] = False
+    with_history: Annotated[StrictBool, Field(description="Also return the items of the user.")] = (
+        False
+    )
 
 
 class HistoryRequest(_Request):
-    """A list for somebody who is not in the model, from the items they have."""
+    """The items of somebody who is not in the model, to recommend others for."""
 
     history: Annotated[
-        list[Identifier], Field(min_length=1, description="Ids of items, each once or more often.")
+        list[Identifier], Field(min_length=1, description="Ids of items; repeated ones count once.")
     ]
     k: Length = 20
     exclude_seen: Annotated[
@@ -59,12 +74,20 @@ class HistoryRequest(_Request):
     ] = True
     explain: Explained = 0
     ignore_unknown: Annotated[
-        StrictBool, Field(description="Pass over items that the model does not know.")
+        StrictBool, Field(description="Ignore items that the model does not know.")
     ] = False
 
 
+class SimilarQuery(_Request):
+    """Items nearest to one."""
+
+    k: Annotated[
+        StrictInt, Field(ge=1, description="Length of the list."), BeforeValidator(_from_digits)
+    ] = 20
+
+
 class Reason(BaseModel):
-    """An item of the history that is near a recommended one."""
+    """An item of the history that is near a recommended item."""
 
     item: int | str
     similarity: float = Field(description="Cosine of the two items' vectors.")
@@ -76,21 +99,21 @@ class Recommended(BaseModel):
 
     item: int | str
     score: float
-    title: str | None = Field(default=None, description="Where the service was given titles.")
+    title: str | None = Field(default=None, description="If the service was given titles.")
     because: list[Reason] | None = Field(
-        default=None, description="Where reasons were asked for, nearest first."
+        default=None, description="Reasons, nearest first, if they were asked for."
     )
 
 
 class ItemOfHistory(BaseModel):
-    """An item that a user has."""
+    """An item in the history of a user."""
 
     item: int | str
     title: str | None = None
 
 
 class UserList(BaseModel):
-    """A user and their list, best first."""
+    """A user and their items, best first."""
 
     user: int | str
     items: list[Recommended]
@@ -98,14 +121,14 @@ class UserList(BaseModel):
 
 
 class RecommendAnswer(BaseModel):
-    """The lists, in the order of the users asked for."""
+    """The lists, in the order of the requested users."""
 
     recommendations: list[UserList]
     model: str = Field(description="Which model answered; see `/version`.")
 
 
 class HistoryAnswer(BaseModel):
-    """The list, best first."""
+    """The recommended items, best first."""
 
     items: list[Recommended]
     history: list[ItemOfHistory]

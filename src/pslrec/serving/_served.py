@@ -1,4 +1,4 @@
-"""A model while it is being served: never changed, only replaced as a whole."""
+"""A model as it is served: it never changes, a reload replaces it as a whole."""
 
 import hashlib
 import logging
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,18 +26,18 @@ _EXAMPLE_HISTORY = 12
 
 
 class Ranked(NamedTuple):
-    """A list as rows of items and their scores, best first."""
+    """A list: rows of items and their scores, best first."""
 
     items: list[int]
     scores: list[float]
 
 
 class ListJob(NamedTuple):
-    """Lists that one request asks for.
+    """The lists that one request asks for.
 
     Args:
-        rows: of the users or items it names, or of a history's items.
-        k: length of its lists.
+        rows: rows of the users or items to make a list for each, or of the items of one history.
+        k: length of the lists.
     """
 
     rows: list[int]
@@ -48,12 +49,12 @@ class ServedModel:
     """A trained model with everything that answers need.
 
     Args:
-        path: the directory it was read from.
-        model: the model.
+        path: the run directory it was read from, with links resolved.
+        model: computes the lists.
         users: ids of users.
         items: ids of items.
-        titles: of items by row, if there is a table of them.
-        fingerprint: first digits of a hash of the model's file.
+        titles: titles of items by row, if the service was given a table of them.
+        fingerprint: first digits of a hash of the model's file, to tell models apart.
         loaded: when it was read.
     """
 
@@ -67,78 +68,94 @@ class ServedModel:
 
     @classmethod
     def load(cls, path: Path, titles: Path | None = None) -> "ServedModel":
-        """Read the directory of a finished run.
+        """Read a finished run.
 
         Args:
-            path: the directory, or a link to it.
-            titles: a table of items and their titles.
+            path: the run directory, or a link to it.
+            titles: a table of items and their titles, see `read_titles`.
         """
-        # A link that is switched to another run meanwhile must not mix the files of two runs.
+        # Resolved once: if the link is switched meanwhile, the files of two runs must not be mixed.
         directory = path.resolve()
         model = TrainedModel.load(directory)
         items = Identifiers(model.items)
+        titles_by_row = None
+        if titles is not None:
+            titles_by_row = read_titles(titles, items)
         return cls(
             path=directory,
             model=model,
             users=Identifiers(model.users),
             items=items,
-            titles=None if titles is None else read_titles(titles, items),
+            titles=titles_by_row,
             fingerprint=_fingerprint(directory / "model.safetensors"),
             loaded=datetime.now(UTC),
         )
 
     def title(self, row: int) -> str | None:
         """The title of an item, if it has one."""
-        return None if self.titles is None else self.titles[row]
+        if self.titles is None:
+            return None
+        return self.titles[row]
 
     def history(self, user: int) -> list[int]:
         """Rows of the items that a user has in the training data."""
         seen = self.model.seen
-        history: list[int] = seen.items[seen.offsets[user] : seen.offsets[user + 1]].tolist()
+        start, end = seen.offsets[user], seen.offsets[user + 1]
+        history: list[int] = seen.items[start:end].tolist()
         return history
 
     def lists_for_users(self, jobs: Sequence[ListJob], *, exclude_seen: bool) -> list[list[Ranked]]:
-        """Lists of all jobs' users from one product."""
-        users = torch.tensor([row for job in jobs for row in job.rows], dtype=torch.int64)
-        found = self.model.recommend(users, max(job.k for job in jobs), exclude_seen=exclude_seen)
+        """Lists for the users of all jobs, from one matrix product."""
+        users = _joined_rows(jobs)
+        found = self.model.recommend(users, _longest(jobs), exclude_seen=exclude_seen)
         return _per_job(found, jobs)
 
     def lists_for_histories(self, jobs: Sequence[ListJob], *, exclude_seen: bool) -> list[Ranked]:
-        """A list for each job's history."""
+        """One list for the history of each job."""
         histories = [torch.tensor(job.rows, dtype=torch.int64) for job in jobs]
-        found = self.model.recommend_for(
-            histories, max(job.k for job in jobs), exclude_seen=exclude_seen
-        )
-        return [lists[0] for lists in _per_job(found, [ListJob([0], job.k) for job in jobs])]
+        found = self.model.recommend_for(histories, _longest(jobs), exclude_seen=exclude_seen)
+        return _shortened_lists(found, [job.k for job in jobs])
 
     def similar(self, jobs: Sequence[ListJob]) -> list[list[Ranked]]:
-        """Items like those of the jobs."""
-        items = torch.tensor([row for job in jobs for row in job.rows], dtype=torch.int64)
-        return _per_job(self.model.similar_items(items, max(job.k for job in jobs)), jobs)
+        """Items nearest to the items of all jobs."""
+        items = _joined_rows(jobs)
+        return _per_job(self.model.similar_items(items, _longest(jobs)), jobs)
 
     def reasons(
         self, items: list[int], history: list[int], n_reasons: int
     ) -> list[list[tuple[int, float]]]:
-        """For each item the nearest items of the history with their cosines, nearest first; never the item itself."""
+        """For each item the nearest items of the history with their cosines, nearest first.
+
+        An item is never a reason for itself.
+
+        Args:
+            items: rows of recommended items.
+            history: rows of the items to choose from.
+            n_reasons: how many to choose for each item, if the history has as many.
+        """
         if not items or not history or not n_reasons:
             return [[] for _ in items]
-        rows, columns = torch.tensor(items), torch.tensor(history)
-        cosines = (
-            _directions(self.model.item_vectors[rows])
-            @ _directions(self.model.item_vectors[columns]).T
-        )
+        rows = torch.tensor(items)
+        columns = torch.tensor(history)
+        directions = _directions(self.model.item_vectors[rows])
+        cosines = directions @ _directions(self.model.item_vectors[columns]).T
         cosines[rows[:, None] == columns[None, :]] = -torch.inf
         values, places = cosines.topk(min(n_reasons, len(history)), dim=1)
-        chosen = columns[places].tolist()
-        return [
-            [(row, value) for row, value in zip(reasons, near, strict=True) if value != -torch.inf]
-            for reasons, near in zip(chosen, values.tolist(), strict=True)
-        ]
+        chosen = columns[places]
+        reasons = []
+        for near_items, near_values in zip(chosen.tolist(), values.tolist(), strict=True):
+            pairs = zip(near_items, near_values, strict=True)
+            # In a short history the item itself may come up last.
+            reasons.append([(row, cosine) for row, cosine in pairs if cosine != -torch.inf])
+        return reasons
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """What is being served, and a user and a history to begin with."""
-        user = int((torch.as_tensor(self.model.seen.lengths) - _EXAMPLE_HISTORY).abs().argmin())
+        """What is being served, with a user and a history to try it with."""
+        # A history of medium length makes a better example than the first or the longest.
+        lengths = torch.as_tensor(self.model.seen.lengths)
+        user = int((lengths - _EXAMPLE_HISTORY).abs().argmin())
+        example_history = self.history(user)[:_EXAMPLE_LENGTH]
         return {
             "run": self.path.name,
             "model": self.fingerprint,
@@ -149,38 +166,49 @@ class ServedModel:
             "items": len(self.items),
             "titles": self.titles is not None,
             "example_user": self.users.names[user],
-            "example_history": [
-                self.items.names[row] for row in self.history(user)[:_EXAMPLE_LENGTH]
-            ],
+            "example_history": [self.items.names[row] for row in example_history],
         }
 
     def warm_up(self) -> None:
-        """Answer a request of each kind, so that the first real one does not wait for what is made only once."""
-        self.lists_for_users([ListJob([0], 1)], exclude_seen=True)
-        self.similar([ListJob([0], 1)])
+        """Answer a request of each kind, so that what is prepared only once delays no real one."""
+        job = ListJob([0], 1)
+        self.lists_for_users([job], exclude_seen=True)
+        self.similar([job])
         try:
-            self.lists_for_histories([ListJob([0], 1)], exclude_seen=True)
+            self.lists_for_histories([job], exclude_seen=True)
         except PslrecError as error:
-            logger.warning("lists for new people can not be made with this model: %s", error)
+            # Not every backbone can encode a history; the other lists are served all the same.
+            logger.warning("this model cannot recommend for new users: %s", error)
+
+
+def _joined_rows(jobs: Sequence[ListJob]) -> Tensor:
+    return torch.tensor([row for job in jobs for row in job.rows], dtype=torch.int64)
+
+
+def _longest(jobs: Sequence[ListJob]) -> int:
+    return max(job.k for job in jobs)
 
 
 def _per_job(found: TopItems, jobs: Sequence[ListJob]) -> list[list[Ranked]]:
-    items, scores = found.items.tolist(), found.scores.tolist()
-    # Shorter lists are filled up with -1 at their end.
-    lengths = (found.items >= 0).sum(dim=1).tolist()
-    answers, start = [], 0
+    lengths = []
     for job in jobs:
-        rows = range(start, start + len(job.rows))
-        answers.append(
-            [
-                Ranked(
-                    items[row][: min(job.k, lengths[row])], scores[row][: min(job.k, lengths[row])]
-                )
-                for row in rows
-            ]
-        )
-        start += len(job.rows)
-    return answers
+        lengths += [job.k] * len(job.rows)
+    lists = iter(_shortened_lists(found, lengths))
+    return [list(islice(lists, len(job.rows))) for job in jobs]
+
+
+def _shortened_lists(found: TopItems, lengths: list[int]) -> list[Ranked]:
+    """The lists, each cut to its own length."""
+    # Where there are not enough items, the end of a list is filled up with -1.
+    n_found = (found.items >= 0).sum(dim=1).tolist()
+    # To lists at once: reading single elements of a tensor would take longer than the product.
+    items = found.items.tolist()
+    scores = found.scores.tolist()
+    lists = []
+    for row, length in enumerate(lengths):
+        n_items = min(length, n_found[row])
+        lists.append(Ranked(items[row][:n_items], scores[row][:n_items]))
+    return lists
 
 
 def _directions(vectors: Tensor) -> Tensor:

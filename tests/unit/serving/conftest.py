@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 # Without the extra `serve` there is nothing to test here.
-MISSING = [name for name in ("uvicorn", "httptools", "httpx") if find_spec(name) is None]
+MISSING = [
+    name for name in ("starlette", "uvicorn", "httptools", "httpx") if find_spec(name) is None
+]
 collect_ignore_glob = ["test_*.py"] if MISSING else []
 
 if not MISSING:

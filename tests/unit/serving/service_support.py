@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 
 from pslrec.config import RunConfig
 from pslrec.data._synthetic import planted_tastes
 from pslrec.experiment import run as train
-from pslrec.serving import Service, create_app, listen, make_server
-from pslrec.serving._server import Server
+from pslrec.serving import Service, create_app, listen
+from pslrec.serving._server import make_server, run_server
 
 N_USERS, N_ITEMS = 40, 30
 TOKEN = "a-token-of-some-length"
@@ -70,11 +71,11 @@ class Client:
 
 
 @contextmanager
-def served(service: Service, host: str = "127.0.0.1") -> Iterator[tuple[int, Server]]:
+def served(service: Service, host: str = "127.0.0.1") -> Iterator[tuple[int, uvicorn.Server]]:
     """A real server in a thread of its own; gives its port and itself."""
     with listen(host, 0) as listener:
-        server = make_server(service)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        server = make_server(service, listener)
+        thread = threading.Thread(target=run_server, args=(server, service, listener))
         port = listener.getsockname()[1]
         thread.start()
         try:

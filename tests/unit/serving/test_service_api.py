@@ -158,7 +158,7 @@ BAD_BODIES = {
     "k is huge": ('{"users": ["user/3"], "k": 1000000000}', 422, "`k` must be"),
     "k is text": ('{"users": ["user/3"], "k": "5"}', 422, "`k` must be"),
     "k is no number": ('{"users": ["user/3"], "k": NaN}', 422, "`k` must be"),
-    "unknown setting": ('{"users": ["user/3"], "limit": 5}', 422, "`limit` is no setting"),
+    "unknown setting": ('{"users": ["user/3"], "limit": 5}', 422, "`limit` is not a setting"),
     "explain is huge": ('{"users": ["user/3"], "explain": 11}', 422, "`explain`"),
 }
 
@@ -193,12 +193,12 @@ BAD_ADDRESSES = {
     "k is huge": ("GET", "/similar/10?k=1000000000", 422, "`k` must be"),
     "k is endless": ("GET", "/similar/10?k=" + "9" * 5000, 422, "`k` must be"),
     "k is empty": ("GET", "/similar/10?k=", 422, "`k` must be"),
-    "unknown setting": ("GET", "/similar/10?limit=3", 422, "`limit` is no setting"),
+    "unknown setting": ("GET", "/similar/10?limit=3", 422, "`limit` is not a setting"),
     "many settings": (
         "GET",
         "/similar/10?" + "&".join(f"a{n}=1" for n in range(50)),
         422,
-        "`a0` is no setting",
+        "`a0` is not a setting",
     ),
     "reload without token": ("POST", "/reload", 403, "SIGHUP"),
 }

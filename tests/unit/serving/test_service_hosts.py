@@ -46,7 +46,6 @@ FOREIGN = (
     "localhost:port",
     "localhost, attacker.example",
     "",
-    "\x7f",
 )
 PATHS = ("/", "/docs", "/openapi.json", "/health", "/version", "/similar/10")
 
@@ -88,6 +87,12 @@ def test_other_names_are_refused_with_a_sentence(port: int, host: str) -> None:
     head, _, body = received.partition(b"\r\n\r\n")
     assert b"application/json" in head
     assert json.loads(body)["error"]
+
+
+def test_a_name_that_is_not_http_is_refused_by_the_server(port: int) -> None:
+    received = answer(port, "\x7f")
+    assert status_of(received) == 400
+    assert received.endswith(b"Invalid HTTP request received.")
 
 
 def test_the_sentence_says_what_is_allowed_what_came_and_what_to_do(port: int) -> None:

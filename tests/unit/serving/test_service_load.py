@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="the service comes with pslrec[serve]")
+pytest.importorskip("starlette", reason="the service comes with pslrec[serve]")
 
 pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -3,17 +3,18 @@ import re
 import threading
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from service_support import Client
 
 from pslrec.data import Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
-from pslrec.serving import ServiceOptions
+from pslrec.serving import Service, ServiceOptions
 from pslrec.serving._batching import Batcher
-from pslrec.serving._description import describe
 from pslrec.serving._identifiers import Identifiers, shortened
 from pslrec.serving._pages import page
 from pslrec.serving._titles import read_titles
@@ -264,7 +265,21 @@ def test_missing_table_is_an_error(tmp_path: Path):
         read_titles(tmp_path / "absent.csv", ITEMS)
 
 
-def test_description_names_every_address_and_resolves_every_reference():
+@pytest.fixture
+def describe(finished_run: Path):
+    """The description that a service with these options gives."""
+    services = []
+
+    def described(options: ServiceOptions) -> dict[str, Any]:
+        services.append(Service(finished_run, options=options))
+        return Client(services[-1]).get("/openapi.json").json()
+
+    yield described
+    for service in services:
+        service.close()
+
+
+def test_description_names_every_address_and_resolves_every_reference(describe):
     document = describe(ServiceOptions(token="secret"))
     assert set(document["paths"]) == {
         "/recommend", "/recommend-for-history", "/similar/{item}", "/health", "/version", "/reload",
@@ -280,14 +295,15 @@ def test_description_names_every_address_and_resolves_every_reference():
             )
 
 
-def test_description_without_a_token_has_no_reload():
+def test_description_without_a_token_has_no_reload(describe):
     assert "/reload" not in describe(ServiceOptions())["paths"]
 
 
 @pytest.mark.parametrize("name", ["page.html", "docs.html"])
 def test_pages_fetch_nothing_from_elsewhere(name: str):
-    content, headers = page(name)
-    policy = headers["content-security-policy"]
+    answer = page(name)
+    content = answer.body
+    policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
     assert policy.count("sha256-") == 2
@@ -299,5 +315,5 @@ def test_pages_fetch_nothing_from_elsewhere(name: str):
 def test_pages_write_no_html_from_data():
     for name in ("page.html", "docs.html"):
         assert not re.search(
-            rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page(name)[0]
+            rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page(name).body
         )
