@@ -1,22 +1,11 @@
 """Run directories: the one reader and writer of everything that a run leaves behind."""
 
-from pslrec.artifacts._format import (
-    FORMAT,
-    ArtifactError,
-    DirectoryInUseError,
-    check_finished,
-)
+from pslrec.artifacts._format import FORMAT, ArtifactError, DirectoryInUseError, check_finished
 from pslrec.artifacts._log import Epoch, read_epochs
 from pslrec.artifacts._metrics import check_format, read_metrics
 from pslrec.artifacts._model import Model, trained_tables
 from pslrec.artifacts._origins import check_parts, read_origins, write_origins
-from pslrec.artifacts._reading import (
-    FinishedRun,
-    RunRecord,
-    flat_settings,
-    read_record,
-    read_run,
-)
+from pslrec.artifacts._reading import FinishedRun, RunRecord, flat_settings, read_record, read_run
 from pslrec.artifacts._run_directory import RunDirectory, RunStage
 from pslrec.files import read_tensors
 

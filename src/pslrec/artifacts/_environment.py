@@ -15,10 +15,7 @@ PACKAGES = ("torch", "numpy", "scipy", "polars", "safetensors")
 
 def describe_environment() -> dict[str, str | int]:
     """Versions, processor and threads; nothing that names a machine or a person."""
-    environment: dict[str, str | int] = {
-        "pslrec": __version__,
-        "python": platform.python_version(),
-    }
+    environment: dict[str, str | int] = {"pslrec": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         environment[name] = version(name)
     environment["system"] = f"{platform.system()} {platform.machine()}"

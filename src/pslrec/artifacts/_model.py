@@ -56,11 +56,7 @@ class Model:
     similarity: str
 
     @classmethod
-    def of(
-        cls,
-        backbone: Backbone,
-        similarity: str,
-    ) -> "Model":
+    def of(cls, backbone: Backbone, similarity: str) -> "Model":
         """The model that a backbone is now; it changes if the backbone is trained further.
 
         Args:

@@ -38,11 +38,7 @@ class RunRecord:
         """Whether the run was evaluated."""
         return bool(self.metrics)
 
-    def metric(
-        self,
-        name: str,
-        split: str = "test",
-    ) -> float | None:
+    def metric(self, name: str, split: str = "test") -> float | None:
         """The value of one metric; `None` if the run does not have it.
 
         Args:

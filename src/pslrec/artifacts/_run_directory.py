@@ -12,12 +12,7 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts._environment import describe_environment
-from pslrec.artifacts._format import (
-    FORMAT,
-    ArtifactError,
-    DirectoryInUseError,
-    check_version,
-)
+from pslrec.artifacts._format import FORMAT, ArtifactError, DirectoryInUseError, check_version
 from pslrec.artifacts._log import parse_epoch, read_log
 from pslrec.artifacts._metrics import METRICS_FILE
 from pslrec.artifacts._model import trained_tables
@@ -47,13 +42,7 @@ class RunStage:
         model: name of the file with the best tables, without its ending.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        prefix: str = "",
-        model: str = "model",
-    ) -> None:
+    def __init__(self, path: Path, *, prefix: str = "", model: str = "model") -> None:
         self.path = path
         self._prefix = prefix
         self._tables_file = path / f"{model}.safetensors"
@@ -81,19 +70,11 @@ class RunStage:
         path = self._file("checkpoint.safetensors")
         write_tensors(path, checkpoint.tensors, metadata, error=ArtifactError)
 
-    def save_best(
-        self,
-        backbone: Backbone,
-        epoch: int,
-    ) -> None:
+    def save_best(self, backbone: Backbone, epoch: int) -> None:
         """Write the tables of a backbone as the best ones so far."""
         self.write_tables(trained_tables(backbone), epoch)
 
-    def write_tables(
-        self,
-        tables: Mapping[str, Tensor],
-        epoch: int,
-    ) -> None:
+    def write_tables(self, tables: Mapping[str, Tensor], epoch: int) -> None:
         """Write tables as the best ones so far.
 
         Args:
@@ -146,12 +127,7 @@ class RunDirectory(RunStage):
         resume: accept a directory that already holds a run, to resume it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        resume: bool = False,
-    ) -> None:
+    def __init__(self, path: Path, *, resume: bool = False) -> None:
         super().__init__(path)
         self.resume = resume
         self._held = ExitStack()
@@ -273,11 +249,7 @@ class RunDirectory(RunStage):
                 return False
         return True
 
-    def write_metrics(
-        self,
-        metrics: Mapping[str, Any],
-        name: str = METRICS_FILE,
-    ) -> None:
+    def write_metrics(self, metrics: Mapping[str, Any], name: str = METRICS_FILE) -> None:
         """Write how the run was evaluated; `metrics.json` marks the run as finished.
 
         Args:

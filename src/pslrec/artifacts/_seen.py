@@ -29,12 +29,7 @@ def seen_tensors(dataset: Dataset) -> dict[str, Tensor]:
     return tensors
 
 
-def read_seen(
-    path: Path,
-    *,
-    n_users: int,
-    n_items: int,
-) -> tuple[Pairs, Pairs]:
+def read_seen(path: Path, *, n_users: int, n_items: int) -> tuple[Pairs, Pairs]:
     """Read the training pairs and the validation pairs of a run.
 
     Args:
@@ -67,12 +62,7 @@ def _pairs(
     return users, items
 
 
-def _rows(
-    tensors: Mapping[str, Tensor],
-    name: str,
-    n_rows: int,
-    file: Path,
-) -> Tensor:
+def _rows(tensors: Mapping[str, Tensor], name: str, n_rows: int, file: Path) -> Tensor:
     rows = tensors.get(name)
     if rows is None or rows.ndim != 1 or rows.dtype not in (torch.int32, torch.int64):
         raise ArtifactError(f"{file} must hold a list of row numbers `{name}`")

@@ -57,11 +57,7 @@ def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbo
     return backbone, loss
 
 
-def _products(
-    users: torch.Tensor,
-    items: torch.Tensor,
-    candidates: torch.Tensor,
-) -> torch.Tensor:
+def _products(users: torch.Tensor, items: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
     # A loss imports torch alone, so it is handed the kernel that computes its products.
     return sampled_scores(users, items, candidates.int().contiguous())
 

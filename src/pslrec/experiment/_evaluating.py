@@ -37,10 +37,7 @@ def is_selected_on_test(config: RunConfig, dataset: Dataset) -> bool:
 
 
 def selection_metric(
-    config: RunConfig,
-    dataset: Dataset,
-    backbone: Backbone,
-    loss: Loss,
+    config: RunConfig, dataset: Dataset, backbone: Backbone, loss: Loss
 ) -> Callable[[], float] | None:
     """A function that evaluates the backbone as it is now, to choose the epoch by.
 
@@ -96,10 +93,7 @@ def _evaluate(
 
 
 def evaluate_model(
-    config: RunConfig,
-    dataset: Dataset,
-    scorer: EmbeddingScorer,
-    progress: Progress,
+    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a trained model on the test and validation parts.
 
@@ -125,10 +119,7 @@ def evaluate_model(
 
 
 def evaluate_on_validation(
-    config: RunConfig,
-    dataset: Dataset,
-    scorer: EmbeddingScorer,
-    progress: Progress,
+    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
 ) -> dict[str, Any]:
     """Evaluate a trained model without its test part, which stays sealed.
 
@@ -170,11 +161,7 @@ def _warn_if_few(result: EvaluationResult) -> None:
         )
 
 
-def _learnt_before(
-    config: RunConfig,
-    dataset: Dataset,
-    name: str,
-) -> dict[str, float]:
+def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, float]:
     """After a warm start: the share of a part that the earlier run was trained on, by its name."""
     part = dataset.parts().get(name)
     if config.training.warm_start is None or part is None:
@@ -192,10 +179,7 @@ def _learnt_before(
 
 
 def evaluate_refit(
-    config: RunConfig,
-    whole: Dataset,
-    scorer: EmbeddingScorer,
-    chosen: dict[str, Any],
+    config: RunConfig, whole: Dataset, scorer: EmbeddingScorer, chosen: dict[str, Any]
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a model that was trained again on training and validation data.
 

@@ -11,13 +11,7 @@ from typing import Any
 
 import torch
 
-from pslrec.artifacts import (
-    Model,
-    RunDirectory,
-    RunStage,
-    flat_settings,
-    trained_tables,
-)
+from pslrec.artifacts import Model, RunDirectory, RunStage, flat_settings, trained_tables
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
@@ -165,21 +159,14 @@ def refit(
         patience=0,
     )
     trainer = Trainer(
-        backbone,
-        loss,
-        batches,
-        options=options,
-        store=store,
-        listeners=_with_log(store, listeners),
+        backbone, loss, batches, options=options, store=store, listeners=_with_log(store, listeners)
     )
     trainer.fit()
     return Model(store.read_tables(), loss.similarity)
 
 
 def load_run_data(
-    config: RunConfig,
-    directory: RunDirectory | None,
-    given: Interactions | Dataset | None = None,
+    config: RunConfig, directory: RunDirectory | None, given: Interactions | Dataset | None = None
 ) -> TrainingData:
     """Load the data of a run; a run to be resumed must have had the same settings and data.
 

@@ -66,10 +66,7 @@ def train_on_validation(
 
 
 def _evaluated(
-    config: RunConfig,
-    dataset: Dataset,
-    directory: RunDirectory,
-    progress: Progress,
+    config: RunConfig, dataset: Dataset, directory: RunDirectory, progress: Progress
 ) -> dict[str, Any]:
     if not progress.best_epoch:
         # It was paused before the first validation, so there is no model yet.

@@ -42,11 +42,7 @@ class _Side:
 
 # These are initial values: gradients must not reach back to the earlier run.
 @torch.no_grad()
-def start_warm(
-    backbone: Backbone,
-    train: Interactions,
-    path: Path,
-) -> None:
+def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """Fill the tables of a backbone from an earlier run, whose users and items are found by id.
 
     A new row is initialised from its known neighbours in the training data, see `StartingRows`, and
@@ -105,11 +101,7 @@ def share_learnt_before(part: Interactions, path: Path) -> float:
     return float(is_learnt.mean())
 
 
-def _check_same_backbone(
-    old: FinishedRun,
-    backbone: Backbone,
-    path: Path,
-) -> None:
+def _check_same_backbone(old: FinishedRun, backbone: Backbone, path: Path) -> None:
     name = old.config.get("backbone", {}).get("name")
     dimension = old.user_table.shape[1]
     # Rows of another backbone, or of another width, mean something else.
@@ -139,12 +131,7 @@ def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
     return rows
 
 
-def _fill(
-    table: Tensor,
-    own: _Side,
-    others: _Side,
-    old_neighbours: RowLists,
-) -> None:
+def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: RowLists) -> None:
     """Fill one table; a new row without known neighbours stays as it is.
 
     Args:
@@ -175,12 +162,7 @@ def _fill(
     table[is_known] = learnt + change * learnt.norm(dim=1, keepdim=True)
 
 
-def _known_neighbours(
-    own: _Side,
-    others: _Side,
-    *,
-    n_rows: int,
-) -> RowLists:
+def _known_neighbours(own: _Side, others: _Side, *, n_rows: int) -> RowLists:
     """The neighbours of each row in the training data, as rows of the earlier run."""
     neighbours = others.old_rows[others.of_pairs]
     is_known = neighbours >= 0

@@ -87,11 +87,7 @@ class FoldIn:
     """
 
     def __init__(
-        self,
-        frozen: FrozenModel,
-        *,
-        memory_budget: int,
-        plan: StepPlan | None = None,
+        self, frozen: FrozenModel, *, memory_budget: int, plan: StepPlan | None = None
     ) -> None:
         self._frozen = frozen
         self._rule: NewUsers = frozen.backbone.new_users()
@@ -137,12 +133,7 @@ class FoldIn:
                 "train again with a smaller learning rate or weight decay"
             )
 
-    def _vectors_of(
-        self,
-        histories: RowLists,
-        *,
-        trains: bool,
-    ) -> Tensor:
+    def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
         # Where the backbone ignores a user's row, there is nothing to initialise.
         rows = self._zeros(histories)
         if self._rule.share > 0:
@@ -179,11 +170,7 @@ class FoldIn:
             RowLists.of(self._frozen.train),
         )
 
-    def _train(
-        self,
-        backbone: "_NewUserBackbone",
-        histories: RowLists,
-    ) -> None:
+    def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
         loss = self._frozen.make_loss()
         people = _as_interactions(histories, len(self._items))
         _build(loss, people, backbone.dimension)
@@ -243,13 +230,7 @@ class _AdamSteps:
 class _NewUserBackbone(Backbone):
     """New users beside items that stay fixed."""
 
-    def __init__(
-        self,
-        messages: Tensor,
-        rows: Tensor,
-        items: Tensor,
-        share: float,
-    ) -> None:
+    def __init__(self, messages: Tensor, rows: Tensor, items: Tensor, share: float) -> None:
         # Not that of `Backbone`, which would draw tables for all users and items.
         nn.Module.__init__(self)
         self.dimension = items.shape[1]
@@ -265,22 +246,14 @@ class _NewUserBackbone(Backbone):
 class _FrozenItemsObjective(CatalogObjective):
     """The exact objective with items that are normalised already."""
 
-    def __call__(
-        self,
-        representations: Representations,
-        batch: CatalogBlock,
-    ) -> Tensor:
+    def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         users = functional.embedding(batch.users, representations.users)
         no_items = representations.items[:0]
         users, _, _ = scored_tables(Representations(users, no_items), self.loss.similarity)
         return self.ranking_loss(users, representations.items, batch)
 
 
-def _build(
-    loss: Loss,
-    people: Interactions,
-    dimension: int,
-) -> None:
+def _build(loss: Loss, people: Interactions, dimension: int) -> None:
     rows = item_rows(people)
     loss.build(
         Setup(
@@ -297,10 +270,7 @@ def _build(
 
 
 def _batches(
-    backbone: Backbone,
-    loss: Loss,
-    people: Interactions,
-    n_steps: int,
+    backbone: Backbone, loss: Loss, people: Interactions, n_steps: int
 ) -> Iterator[tuple[Any, Any]]:
     """The objective and the batch of each step; every step is over all users."""
     try:

@@ -69,10 +69,7 @@ class TrainedModel:
 
     @classmethod
     def load(
-        cls,
-        path: Path | str,
-        *,
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+        cls, path: Path | str, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> "TrainedModel":
         """Load the model of a finished run.
 
@@ -140,12 +137,7 @@ class TrainedModel:
         }
 
     def recommend(
-        self,
-        user_rows: Tensor,
-        k: int,
-        *,
-        exclude_seen: bool = True,
-        items: Tensor | None = None,
+        self, user_rows: Tensor, k: int, *, exclude_seen: bool = True, items: Tensor | None = None
     ) -> TopItems:
         """Rank items for users from the training data.
 
@@ -202,11 +194,7 @@ class TrainedModel:
         with torch.inference_mode(False), torch.enable_grad():
             return self._fold_in.vectors(lists_of(rows))
 
-    def similar_items(
-        self,
-        item_rows: Tensor,
-        k: int,
-    ) -> TopItems:
+    def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
         """The items nearest to each given item by cosine, without the item itself.
 
         Args:
@@ -215,11 +203,7 @@ class TrainedModel:
         """
         return self._nearest(self.item_vectors, item_rows, k, "item_rows")
 
-    def similar_users(
-        self,
-        user_rows: Tensor,
-        k: int,
-    ) -> TopItems:
+    def similar_users(self, user_rows: Tensor, k: int) -> TopItems:
         """The users nearest to each given user by cosine, without the user itself.
 
         Args:
@@ -228,11 +212,7 @@ class TrainedModel:
         """
         return self._nearest(self.user_vectors, user_rows, k, "user_rows")
 
-    def score(
-        self,
-        user_rows: Tensor,
-        item_rows: Tensor,
-    ) -> Tensor:
+    def score(self, user_rows: Tensor, item_rows: Tensor) -> Tensor:
         """The score of each user for the item at the same place.
 
         Args:
@@ -244,11 +224,7 @@ class TrainedModel:
         return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
 
     def _top(
-        self,
-        users: Tensor,
-        k: int,
-        hidden: RowLists | None,
-        items: Tensor | None,
+        self, users: Tensor, k: int, hidden: RowLists | None, items: Tensor | None
     ) -> TopItems:
         return top_items(
             users,
@@ -259,13 +235,7 @@ class TrainedModel:
             memory_budget=self._memory_budget,
         )
 
-    def _nearest(
-        self,
-        table: Tensor,
-        rows: Tensor,
-        k: int,
-        name: str,
-    ) -> TopItems:
+    def _nearest(self, table: Tensor, rows: Tensor, k: int, name: str) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
         themselves = RowLists(np.arange(len(rows) + 1), rows.numpy().astype(np.int32))

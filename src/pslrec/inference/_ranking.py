@@ -107,10 +107,7 @@ def _columns_of_items(chosen: Tensor, n_items: int) -> np.ndarray:
 
 
 def _hide(
-    scores: Tensor,
-    hidden: RowLists,
-    lists: np.ndarray,
-    columns_of_items: np.ndarray | None,
+    scores: Tensor, hidden: RowLists, lists: np.ndarray, columns_of_items: np.ndarray | None
 ) -> None:
     rows, columns = hidden.positions(lists)
     if columns_of_items is not None:
@@ -121,11 +118,7 @@ def _hide(
     scores[torch.from_numpy(rows), torch.from_numpy(columns)] = HIDDEN
 
 
-def checked_rows(
-    rows: Tensor,
-    n_rows: int,
-    name: str,
-) -> Tensor:
+def checked_rows(rows: Tensor, n_rows: int, name: str) -> Tensor:
     """The rows as int64, after checking that a table has them.
 
     Args:

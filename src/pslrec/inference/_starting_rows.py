@@ -33,12 +33,7 @@ class StartingRows:
         lists: the neighbours of each known row.
     """
 
-    def __init__(
-        self,
-        neighbours: Tensor,
-        rows: Tensor,
-        lists: RowLists,
-    ) -> None:
+    def __init__(self, neighbours: Tensor, rows: Tensor, lists: RowLists) -> None:
         directions = functional.normalize(neighbours, dim=1)
         degrees = np.bincount(lists.items, minlength=len(neighbours)).clip(min=1)
         rarity = torch.from_numpy(degrees**-0.5).to(directions.dtype).unsqueeze(1)
@@ -61,11 +56,7 @@ class StartingRows:
         has_neighbours = torch.from_numpy(lists.lengths > 0).unsqueeze(1)
         return predicted * has_neighbours
 
-    def _fitted(
-        self,
-        rows: Tensor,
-        lists: RowLists,
-    ) -> tuple[Tensor, ...]:
+    def _fitted(self, rows: Tensor, lists: RowLists) -> tuple[Tensor, ...]:
         """The correction of the first mean, as matrices to multiply the means by in turn.
 
         This is the ridge regression of the difference between the rows and the first mean. It has
@@ -118,11 +109,7 @@ def most_examples(dimension: int) -> int:
     return min(KNOWN_PER_COLUMN * dimension, int(by_work))
 
 
-def _solved(
-    squares: Tensor,
-    weight: float,
-    right: Tensor,
-) -> Tensor:
+def _solved(squares: Tensor, weight: float, right: Tensor) -> Tensor:
     squares.diagonal().add_(weight)
     solution: Tensor = torch.linalg.solve(squares, right)
     return solution

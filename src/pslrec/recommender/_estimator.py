@@ -141,11 +141,7 @@ class Recommender:
         raise AttributeError(f"'Recommender' object has no attribute '{name}'")
 
     def fit(
-        self,
-        interactions: Any,
-        validation: Any = None,
-        *,
-        listeners: Sequence[Listener] = (),
+        self, interactions: Any, validation: Any = None, *, listeners: Sequence[Listener] = ()
     ) -> Self:
         """Train on interactions and keep the best epoch.
 
@@ -179,11 +175,7 @@ class Recommender:
         self._origin: Path | None = None
         return self
 
-    def _take(
-        self,
-        model: TrainedModel,
-        config: RunConfig,
-    ) -> None:
+    def _take(self, model: TrainedModel, config: RunConfig) -> None:
         self.model_ = model
         self.config_ = config
         self.metrics_ = dict(model.metrics)
@@ -257,13 +249,7 @@ class Recommender:
         top = model.recommend_for(rows, k, exclude_seen=exclude_seen, items=candidates)
         return given_as(ranked_frame(pl.Series("user", names), top, model.items), output)
 
-    def similar_items(
-        self,
-        items: Any,
-        k: int = 20,
-        *,
-        output: Output = "polars",
-    ) -> Any:
+    def similar_items(self, items: Any, k: int = 20, *, output: Output = "polars") -> Any:
         """Find the items most similar to given ones, by the cosine of their vectors.
 
         Args:
@@ -281,13 +267,7 @@ class Recommender:
         frame = ranked_frame(names, top, model.items, columns=("item", "similar"))
         return given_as(frame, output)
 
-    def similar_users(
-        self,
-        users: Any,
-        k: int = 20,
-        *,
-        output: Output = "polars",
-    ) -> Any:
+    def similar_users(self, users: Any, k: int = 20, *, output: Output = "polars") -> Any:
         """Find the users most similar to given ones, by the cosine of their vectors.
 
         Args:
@@ -306,11 +286,7 @@ class Recommender:
         return given_as(frame, output)
 
     def score(
-        self,
-        users: Any,
-        items: Any,
-        *,
-        parents: Mapping[Any, Any] | None = None,
+        self, users: Any, items: Any, *, parents: Mapping[Any, Any] | None = None
     ) -> np.ndarray:
         """Score pairs of users and items; higher is better.
 
@@ -337,12 +313,7 @@ class Recommender:
         scores: np.ndarray = model.score(user_rows, item_rows).numpy()
         return scores
 
-    def evaluate(
-        self,
-        interactions: Any,
-        *,
-        k: Sequence[int] = (5, 20, 50),
-    ) -> dict[str, float]:
+    def evaluate(self, interactions: Any, *, k: Sequence[int] = (5, 20, 50)) -> dict[str, float]:
         """Evaluate the recommendations against interactions that were not used in training.
 
         Args:
@@ -418,11 +389,7 @@ def _candidate_rows(items: Any, model: TrainedModel) -> torch.Tensor | None:
     return rows_of(items, model.items, NEW_ITEM)
 
 
-def _to_evaluate(
-    given: Interactions,
-    known: Interactions,
-    train: Interactions,
-) -> Interactions:
+def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) -> Interactions:
     """The known interactions that were not trained on; warns of those that are left out."""
     if not len(known):
         raise DataError(

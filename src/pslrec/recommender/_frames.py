@@ -29,11 +29,7 @@ def read_any(data: Any) -> Interactions | Dataset:
     return read_interactions(data)
 
 
-def onto(
-    interactions: Interactions,
-    users: Vocabulary,
-    items: Vocabulary,
-) -> Interactions:
+def onto(interactions: Interactions, users: Vocabulary, items: Vocabulary) -> Interactions:
     """The interactions whose user and item are both known, in the rows of other vocabularies.
 
     Args:
@@ -56,11 +52,7 @@ def _rows_in(known: Vocabulary, own: Vocabulary) -> np.ndarray:
     return rows
 
 
-def rows_of(
-    ids: Any,
-    vocabulary: Vocabulary,
-    hint: str = "",
-) -> Tensor:
+def rows_of(ids: Any, vocabulary: Vocabulary, hint: str = "") -> Tensor:
     """Rows of one external id or several.
 
     Args:

@@ -41,11 +41,7 @@ def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[st
     return settings
 
 
-def _setting(
-    option: str,
-    loss: str,
-    backbone: str,
-) -> str:
+def _setting(option: str, loss: str, backbone: str) -> str:
     if "__" in option or "." in option:
         return option.replace("__", ".")
     parts = {"loss": LOSSES[loss], "backbone": BACKBONES[backbone]}

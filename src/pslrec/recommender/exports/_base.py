@@ -41,10 +41,7 @@ EXPORTS: Registry[Exporter] = Registry("export")
 
 
 def export(
-    model: TrainedModel,
-    to: str,
-    path: Path,
-    options: ExportOptions | None = None,
+    model: TrainedModel, to: str, path: Path, options: ExportOptions | None = None
 ) -> dict[str, Any]:
     """Write a model for another system.
 

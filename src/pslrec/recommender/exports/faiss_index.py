@@ -24,11 +24,7 @@ SHARE_SEARCHED = 8
 
 
 @EXPORTS.register("faiss")
-def export_faiss(
-    model: TrainedModel,
-    path: Path,
-    options: ExportOptions,
-) -> dict[str, Any]:
+def export_faiss(model: TrainedModel, path: Path, options: ExportOptions) -> dict[str, Any]:
     """Write `items.faiss`, to be searched by inner product, and vectors and ids of the users.
 
     Args:
@@ -59,11 +55,7 @@ def _write(faiss: Any, index: Any, path: Path) -> None:
         faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))
 
 
-def _built(
-    faiss: Any,
-    vectors: np.ndarray,
-    kind: Index,
-) -> Any:
+def _built(faiss: Any, vectors: np.ndarray, kind: Index) -> Any:
     dimension = vectors.shape[1]
     if kind == "hnsw":
         index = faiss.IndexHNSWFlat(dimension, LINKS, faiss.METRIC_INNER_PRODUCT)
@@ -84,11 +76,7 @@ def _built(
     return index
 
 
-def _evaluated(
-    model: TrainedModel,
-    index: Any,
-    k: int,
-) -> dict[str, Any]:
+def _evaluated(model: TrainedModel, index: Any, k: int) -> dict[str, Any]:
     """Recall and time of a search, over users spread evenly."""
     n_users = min(EVALUATED_USERS, model.n_users)
     users = torch.linspace(0, model.n_users - 1, n_users).long()

@@ -16,11 +16,7 @@ IR_VERSION = 8
 
 
 @EXPORTS.register("onnx")
-def export_onnx(
-    model: TrainedModel,
-    path: Path,
-    options: ExportOptions,
-) -> dict[str, Any]:
+def export_onnx(model: TrainedModel, path: Path, options: ExportOptions) -> dict[str, Any]:
     """Write `model.onnx`, which gives the `k` best items of users and their scores.
 
     Inputs are `users` (rows, int64) and `hidden` (users x items, bool), outputs are `items` (rows)

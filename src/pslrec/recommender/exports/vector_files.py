@@ -15,32 +15,21 @@ from pslrec.recommender.exports._base import EXPORTS, ExportOptions, write_both_
 
 
 @EXPORTS.register("safetensors")
-def export_safetensors(
-    model: TrainedModel,
-    path: Path,
-    _options: ExportOptions,
-) -> dict[str, Any]:
+def export_safetensors(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """Write `vectors.safetensors` with the tables `users` and `items`, and ids as Parquet.
 
     Args:
         model: the trained model.
         path: directory to write to.
     """
-    tensors = {
-        "users": model.user_vectors.contiguous(),
-        "items": model.item_vectors.contiguous(),
-    }
+    tensors = {"users": model.user_vectors.contiguous(), "items": model.item_vectors.contiguous()}
     write_tensors(path / "vectors.safetensors", tensors, {}, error=ConfigError)
     write_both_ids(model, path)
     return {"files": ["vectors.safetensors", "users.parquet", "items.parquet"]}
 
 
 @EXPORTS.register("npz")
-def export_npz(
-    model: TrainedModel,
-    path: Path,
-    _options: ExportOptions,
-) -> dict[str, Any]:
+def export_npz(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """Write `model.npz` with `user_ids`, `item_ids`, `user_vectors` and `item_vectors`.
 
     Args:
@@ -68,11 +57,7 @@ def _plain_ids(vocabulary: Vocabulary) -> np.ndarray:
 
 
 @EXPORTS.register("parquet")
-def export_parquet(
-    model: TrainedModel,
-    path: Path,
-    _options: ExportOptions,
-) -> dict[str, Any]:
+def export_parquet(model: TrainedModel, path: Path, _options: ExportOptions) -> dict[str, Any]:
     """Write `users.parquet` and `items.parquet` with the columns `id` and `vector`.
 
     Args:
@@ -84,11 +69,7 @@ def export_parquet(
     return {"files": ["users.parquet", "items.parquet"]}
 
 
-def _write_parquet(
-    path: Path,
-    vocabulary: Vocabulary,
-    vectors: Tensor,
-) -> None:
+def _write_parquet(path: Path, vocabulary: Vocabulary, vectors: Tensor) -> None:
     dimension = vectors.shape[1]
     column = pl.Series("vector", vectors.numpy(), dtype=pl.Array(pl.Float32, dimension))
     # Every reader knows lists; arrays of fixed size are not known everywhere yet.
