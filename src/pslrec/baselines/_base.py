@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from scipy.sparse import csr_matrix
+from torch import Tensor
 
 from pslrec.data import Interactions
 from pslrec.registry import Registry
@@ -38,7 +38,7 @@ class Baseline(ABC):
     def _fit(self, interactions: Interactions) -> None: ...
 
     @abstractmethod
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """Scores of every item for some users.
 
         Args:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
+from torch import Tensor
 from torch.nn import functional
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
@@ -105,7 +106,7 @@ class EASE(Baseline):
         upper: np.ndarray = inverse.T
         return upper
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """The user's row of X B."""
         # The row is the sum of the weights of the user's items: bags, which torch adds in parallel.
         chosen = self.histories[users]

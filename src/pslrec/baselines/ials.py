@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from torch import Tensor
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
 from pslrec.checks import positive_number, whole_number
@@ -17,7 +18,7 @@ from pslrec.seeding import generator
 _BATCH_BYTES = 32 * 2**20
 
 # Rows, their columns padded to one width, and their lengths.
-_Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+_Batch = tuple[Tensor, Tensor, Tensor]
 
 
 @BASELINES.register("ials")
@@ -76,8 +77,9 @@ class ImplicitALS(Baseline):
         draws = generator(self.seed, "ials")
         noise = draws.standard_normal(shape, dtype=np.float32)
         # Scores start near 0, the target of most pairs.
-        vectors = 0.1 / np.sqrt(self.dimension) * noise
-        self.item_vectors = torch.from_numpy(vectors).to(torch.float32)
+        scale = 0.1 / np.sqrt(self.dimension)
+        vectors = torch.from_numpy(scale * noise)
+        self.item_vectors = vectors.to(torch.float32)
         # Which rows are solved together does not change from epoch to epoch.
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
@@ -96,7 +98,8 @@ class ImplicitALS(Baseline):
             # Rows only get longer, so the width of the batch is that of its last row.
             widths = lengths[order[start:]]
             counts = np.arange(1, len(widths) + 1)
-            costs = counts * (widths + self.dimension) * 4 * self.dimension
+            bytes_per_vector = 4 * self.dimension
+            costs = counts * (widths + self.dimension) * bytes_per_vector
             n_rows = int(np.searchsorted(costs, _BATCH_BYTES))
             stop = start + max(1, n_rows)
             rows = order[start:stop]
@@ -117,8 +120,8 @@ class ImplicitALS(Baseline):
         self,
         batches: list[_Batch],
         n_rows: int,
-        fixed: torch.Tensor,
-    ) -> torch.Tensor:
+        fixed: Tensor,
+    ) -> Tensor:
         """The vectors of one side that are best for the fixed vectors of the other."""
         # All pairs count as unobserved in this sum, which is the same for every row.
         gram = self.unobserved_weight * (fixed.T @ fixed)
@@ -135,12 +138,13 @@ class ImplicitALS(Baseline):
             diagonals = systems.diagonal(dim1=1, dim2=2)
             diagonals.add_(penalty[:, None])
             factor = torch.linalg.cholesky(systems)
-            targets = taken.sum(dim=1)[:, :, None]
+            targets = taken.sum(dim=1).unsqueeze(2)
             solutions = torch.cholesky_solve(targets, factor)
             solved[rows] = solutions[:, :, 0]
         return solved
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """Inner products of the users' vectors with those of all items."""
-        rows = torch.from_numpy(np.asarray(users, dtype=np.int64))
+        users = np.asarray(users, dtype=np.int64)
+        rows = torch.from_numpy(users)
         return self.user_vectors[rows] @ self.item_vectors.T

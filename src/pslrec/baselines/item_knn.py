@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from torch import Tensor
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
 from pslrec.checks import number_from_zero, whole_number
@@ -62,7 +63,8 @@ class ItemKNN(Baseline):
             column_blocks.append(block_columns)
         values = torch.cat(value_blocks).numpy()
         columns = torch.cat(column_blocks).numpy()
-        offsets = np.arange(n_items + 1) * values.shape[1]
+        width = values.shape[1]
+        offsets = np.arange(n_items + 1) * width
         parts = (values.ravel(), columns.ravel(), offsets)
         nearest = csr_matrix(parts, shape=(n_items, n_items))
         # Lists of items with few neighbours are filled up with similarities of 0.
@@ -76,7 +78,7 @@ class ItemKNN(Baseline):
         lengths: np.ndarray,
         start: int,
         rows: int,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Similarities and rows of the nearest neighbours of some items."""
         block = slice(start, start + rows)
         common = (by_item[block] @ self.histories).toarray()
@@ -89,7 +91,7 @@ class ItemKNN(Baseline):
         np.fill_diagonal(similarities[:, start:], 0.0)
         return top_k(torch.from_numpy(similarities), self.neighbours)
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """Summed similarities to the user's items."""
         scores = self.histories[users] @ self.similarities
         return torch.from_numpy(scores.toarray())

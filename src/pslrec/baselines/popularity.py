@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pslrec.baselines._base import BASELINES, Baseline, binary_matrix
 from pslrec.data import Interactions
@@ -21,6 +22,6 @@ class Popularity(Baseline):
         # Scipy gives a matrix of one row.
         self.counts = torch.from_numpy(counts.A1)
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """The same counts for every user."""
         return self.counts.repeat(len(users), 1)

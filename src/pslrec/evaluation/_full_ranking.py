@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pslrec.data import Dataset
 from pslrec.errors import DataError
@@ -117,7 +118,7 @@ def _score_blocks(
     scorer: Scorer,
     users: np.ndarray,
     rows: int,
-) -> Iterator[tuple[int, torch.Tensor]]:
+) -> Iterator[tuple[int, Tensor]]:
     """Scores of some users at a time, with the position of the first."""
     if isinstance(scorer, VectorScorer):
         yield from _product_blocks(scorer, users, rows)
@@ -137,7 +138,7 @@ def _product_blocks(
     scorer: VectorScorer,
     users: np.ndarray,
     rows: int,
-) -> Iterator[tuple[int, torch.Tensor]]:
+) -> Iterator[tuple[int, Tensor]]:
     # One buffer for all blocks, instead of fresh memory of that size for each of them.
     n_rows = min(rows, len(users))
     buffer = torch.empty((n_rows, scorer.n_items))
@@ -185,7 +186,7 @@ class _Tally:
         self,
         start: int,
         users: np.ndarray,
-        scores: torch.Tensor,
+        scores: Tensor,
     ) -> None:
         """Take in the masked scores of some users, the first of them at position `start`."""
         rows, items = self.task.relevant.positions(users)
@@ -220,7 +221,7 @@ class _Tally:
         rows: np.ndarray,
         items: np.ndarray,
         n_users: int,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Which items are relevant to which of the users, in a buffer that is used again."""
         n_rows, n_items = self.relevant.shape
         if n_rows < n_users:

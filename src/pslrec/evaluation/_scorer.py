@@ -4,6 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 
 # Checkable at run time: evaluation asks which of the two kinds it was given.
@@ -19,7 +20,7 @@ class Scorer(Protocol):
     def n_items(self) -> int:
         """Items of the catalogue."""
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """Scores of every item for some users.
 
         Args:
@@ -35,11 +36,11 @@ class VectorScorer(Scorer, Protocol):
     """A scorer whose scores are inner products, so that callers can compute them in blocks."""
 
     @property
-    def user_vectors(self) -> torch.Tensor:
+    def user_vectors(self) -> Tensor:
         """One row per user."""
 
     @property
-    def item_vectors(self) -> torch.Tensor:
+    def item_vectors(self) -> Tensor:
         """One row per item."""
 
 
@@ -58,7 +59,7 @@ class EmbeddingScorer:
     tensor([[0.0000, 0.5000, 1.0000]])
     """
 
-    def __init__(self, user_vectors: torch.Tensor, item_vectors: torch.Tensor) -> None:
+    def __init__(self, user_vectors: Tensor, item_vectors: Tensor) -> None:
         are_matrices = user_vectors.ndim == 2 and item_vectors.ndim == 2
         if not are_matrices or user_vectors.shape[1] != item_vectors.shape[1]:
             raise ValueError(
@@ -79,7 +80,7 @@ class EmbeddingScorer:
         """Items of the catalogue."""
         return len(self.item_vectors)
 
-    def score(self, users: np.ndarray) -> torch.Tensor:
+    def score(self, users: np.ndarray) -> Tensor:
         """Scores of the users, one row each."""
         rows = torch.from_numpy(np.asarray(users, dtype=np.int64))
         return self.user_vectors[rows] @ self.item_vectors.T
