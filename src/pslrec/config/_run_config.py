@@ -1,6 +1,7 @@
 """A whole configuration: sections in, strict TOML in and out."""
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,6 +26,8 @@ from pslrec.errors import ConfigError
 from pslrec.files import parsed_toml, read_text
 from pslrec.losses import LOSSES
 from pslrec.registry import Registry
+
+logger = logging.getLogger(__name__)
 
 
 class RunConfig(Section):
@@ -94,6 +97,8 @@ class RunConfig(Section):
         loss, backbone = LOSSES[self.loss.name], BACKBONES[self.backbone.name]
         is_paper = self.evaluation.protocol == "paper"
         negatives = self.sampling.negatives or (loss.default_negatives if is_paper else "auto")
+        if negatives == "auto":
+            negatives = self._possible_negatives()
         initialization = self.backbone.options().get("initialization") or loss.initialization
         by_protocol = (
             "fraction"
@@ -116,6 +121,19 @@ class RunConfig(Section):
             },
             base=self,
         )
+
+    def _possible_negatives(self) -> int | str:
+        """The loss's number of sampled negatives where it cannot be trained on the catalogue."""
+        loss = LOSSES[self.loss.name](**component_options(LOSSES, self.loss, "loss"))
+        why_not = loss.why_not_on_catalog(has_noise=self.sampling.noise.probability > 0)
+        if why_not is None:
+            return "auto"
+        logger.info(
+            "%s; it is trained with %d sampled negatives per positive",
+            why_not,
+            loss.default_negatives,
+        )
+        return loss.default_negatives
 
 
 def _defaults(part: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 from pslrec.data._vocabulary import Vocabulary, as_series
 from pslrec.errors import DataError
+from pslrec.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +132,11 @@ class Interactions:
         """One number per interaction that orders by user, then item, and is equal for equal pairs."""
         keys: np.ndarray = self.users.astype(np.int64) * self.n_items + self.items
         return keys
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The distinct items of each user, ascending; built once, whoever asks."""
+        return Rows.from_keys(self.pair_keys(), n_owners=self.n_users, n_items=self.n_items)
 
     def user_counts(self) -> np.ndarray:
         """Interactions of each user."""

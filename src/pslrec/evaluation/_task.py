@@ -8,47 +8,10 @@ import numpy as np
 from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation._evaluated import Evaluated
+from pslrec.rows import Rows
 
 Split = Literal["test", "validation"]
 Protocol = Literal["paper", "strict"]
-
-
-@dataclass(frozen=True, eq=False)
-class RowLists:
-    """A list of item rows for each user, sorted and without repeats (a matrix in CSR form).
-
-    Args:
-        offsets: where each user's list starts in `items`; one entry more than there are users.
-        items: the lists, one after the other.
-    """
-
-    offsets: np.ndarray
-    items: np.ndarray
-
-    @classmethod
-    def of(cls, *parts: Interactions) -> "RowLists":
-        """The items of each user in any of the parts."""
-        # Sorting and comparing neighbours is many times faster here than `np.unique`, which hashes.
-        keys = np.sort(np.concatenate([part.pair_keys() for part in parts]))
-        keys = keys[np.diff(keys, prepend=-1) > 0]
-        n_users, n_items = parts[0].n_users, parts[0].n_items
-        users, items = np.divmod(keys, n_items)
-        offsets = np.zeros(n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(users, minlength=n_users), out=offsets[1:])
-        return cls(offsets, items.astype(np.int32))
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Length of each user's list."""
-        return np.diff(self.offsets)
-
-    def positions(self, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The lists of some users as (position of the user in `users`, item) pairs."""
-        lengths = self.lengths[users]
-        rows = np.repeat(np.arange(len(users)), lengths)
-        # Counting on from each list's start, without a loop over users.
-        shift = np.repeat(self.offsets[users] - (np.cumsum(lengths) - lengths), lengths)
-        return rows, self.items[np.arange(len(rows)) + shift].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +27,15 @@ class RankingTask:
     """
 
     users: np.ndarray
-    seen: RowLists
-    relevant: RowLists
+    seen: Rows
+    relevant: Rows
     popularity: np.ndarray
     evaluated: Evaluated
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        lists = self.seen, self.relevant
-        return (
-            sum(part.offsets.nbytes + part.items.nbytes for part in lists)
-            + self.users.nbytes
-            + self.popularity.nbytes
-        )
+        return self.seen.nbytes + self.relevant.nbytes + self.users.nbytes + self.popularity.nbytes
 
 
 def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> RankingTask:
@@ -98,21 +56,19 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
         raise DataError(
             f"data set `{dataset.name}` has no validation part; carve one out of its training part first"
         )
-    hidden = [dataset.train]
+    seen = dataset.train.rows
     if split == "test" and protocol == "strict" and dataset.validation is not None:
-        hidden.append(dataset.validation)
+        seen = seen.merged(dataset.validation.rows)
     n_set_apart = len(judged)
     if split == "test":
         n_set_apart += dataset.n_left_out
     elif protocol == "strict":
         judged = judged.select(_is_known(judged, dataset.train))
-    relevant = RowLists.of(judged)
+    relevant = judged.rows
     with_relevant = np.flatnonzero(relevant.lengths)
     users = np.arange(dataset.n_users) if protocol == "paper" else with_relevant
     evaluated = Evaluated(len(with_relevant), dataset.n_users, len(relevant.items), n_set_apart)
-    return RankingTask(
-        users, RowLists.of(*hidden), relevant, dataset.train.item_counts(), evaluated
-    )
+    return RankingTask(users, seen, relevant, dataset.train.item_counts(), evaluated)
 
 
 def _is_known(part: Interactions, train: Interactions) -> np.ndarray:

@@ -12,7 +12,7 @@ from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._warm_start import start_warm
 from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks, item_rows
+from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 from pslrec.training import scored_tables
 
@@ -28,14 +28,13 @@ def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]
     backbone = BACKBONES[config.backbone.name](train, seed=seed, **options)
     if config.training.warm_start is not None:
         start_warm(backbone, train, Path(config.training.warm_start))
-    history = item_rows(train)
     loss.build(
         Setup(
             n_users=train.n_users,
             n_items=train.n_items,
             dimension=backbone.dimension,
             generator=torch.Generator().manual_seed(derive_seed(seed, "loss")),
-            history=(history.offsets, history.items),
+            history=train.rows,
             products=_products,
         )
     )

@@ -11,8 +11,8 @@ from torch import Tensor
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
-from pslrec.evaluation import RowLists
 from pslrec.inference import RunFiles, StartingRows, read_run
+from pslrec.rows import Rows
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _begin(
         owners: of every training pair the row in `table`, and for every such row the one of the earlier run or -1.
         neighbours: the same of the other side.
     """
-    before = RowLists.of(learnt)
+    before = learnt.rows
     now = _known_neighbours(
         owners[0], neighbours[1][neighbours[0]], (len(table), len(old_tables[1]))
     )
@@ -133,11 +133,8 @@ def _begin(
     table[is_known] += moved * old_tables[0][known].norm(dim=1, keepdim=True)
 
 
-def _known_neighbours(
-    owners: np.ndarray, neighbours: np.ndarray, shape: tuple[int, int]
-) -> RowLists:
+def _known_neighbours(owners: np.ndarray, neighbours: np.ndarray, shape: tuple[int, int]) -> Rows:
     """The rows in the earlier run of each owner's neighbours; those of -1 are left out."""
     is_known = neighbours >= 0
-    pairs = np.unique(owners[is_known].astype(np.int64) * shape[1] + neighbours[is_known])
-    offsets = np.searchsorted(pairs, np.arange(shape[0] + 1) * shape[1])
-    return RowLists(offsets, (pairs % shape[1]).astype(np.int32))
+    keys = owners[is_known].astype(np.int64) * shape[1] + neighbours[is_known]
+    return Rows.from_keys(keys, n_owners=shape[0], n_items=shape[1])

@@ -2,7 +2,7 @@
 
 from pslrec.inference._fold_in import FoldIn, StepPlan
 from pslrec.inference._model import TrainedModel
-from pslrec.inference._ranking import DEFAULT_MEMORY_BUDGET, TopItems, selected_lists, top_items
+from pslrec.inference._ranking import DEFAULT_MEMORY_BUDGET, TopItems, top_items
 from pslrec.inference._run_files import ModelError, RunFiles, read_run
 from pslrec.inference._starting_rows import StartingRows
 
@@ -16,6 +16,5 @@ __all__ = [
     "TopItems",
     "TrainedModel",
     "read_run",
-    "selected_lists",
     "top_items",
 ]

@@ -15,13 +15,12 @@ from torch.optim import Adam
 from pslrec.backbones import Backbone, NewUsers, Representations
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
-from pslrec.evaluation import RowLists
-from pslrec.inference._ranking import selected_lists
 from pslrec.inference._run_files import ModelError
 from pslrec.inference._starting_rows import StartingRows, sums
-from pslrec.kernels import CatalogBlock, sampled_scores
+from pslrec.kernels import sampled_scores
 from pslrec.losses import Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks, item_rows
+from pslrec.rows import Rows
+from pslrec.sampling import CatalogBlock, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 from pslrec.training import CatalogObjective, SampledObjective, scored_tables
 
@@ -92,7 +91,7 @@ class FoldIn:
             Representations(frozen.items[:0], frozen.items), self._similarity
         )[1]
 
-    def vectors(self, histories: RowLists) -> Tensor:
+    def vectors(self, histories: Rows) -> Tensor:
         """User vectors whose inner products with the scored item vectors are scores; an empty history gives zeros."""
         found = torch.zeros((len(histories.lengths), self._items.shape[1]))
         # Somebody who has everything leaves nothing to rank lower, so there is nothing to train on.
@@ -102,7 +101,7 @@ class FoldIn:
             for start in range(0, len(given), self._users_at_once):
                 users = given[start : start + self._users_at_once]
                 found[torch.from_numpy(users)] = self._vectors_of(
-                    selected_lists(histories, users), trains=trains
+                    histories.select(users), trains=trains
                 )
         self._check(found)
         return found
@@ -117,7 +116,7 @@ class FoldIn:
                 "train again with a smaller learning rate or weight decay"
             )
 
-    def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
+    def _vectors_of(self, histories: Rows, *, trains: bool) -> Tensor:
         # Where a row counts for nothing, there is nothing to start with.
         rows = (
             self._start(histories)
@@ -131,14 +130,14 @@ class FoldIn:
         users, _, scale = scored_tables(Representations(found, found[:0]), self._similarity)
         return users * scale
 
-    def _fixed(self, histories: RowLists) -> Tensor:
+    def _fixed(self, histories: Rows) -> Tensor:
         messages = self._rule.messages
         if messages is None:
             return torch.zeros((len(histories.lengths), self._items.shape[1]))
         roots = torch.from_numpy(np.sqrt(histories.lengths)).float().unsqueeze(1)
         return sums(messages.detach(), histories) / roots
 
-    def _start(self, histories: RowLists) -> Tensor:
+    def _start(self, histories: Rows) -> Tensor:
         return self._starting_rows.directions(histories) * self._row_length
 
     @cached_property
@@ -147,10 +146,10 @@ class FoldIn:
         return StartingRows(
             backbone.item_table.detach(),
             backbone.user_table.detach(),
-            RowLists.of(self._frozen.train),
+            self._frozen.train.rows,
         )
 
-    def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
+    def _train(self, backbone: "_NewUserBackbone", histories: Rows) -> None:
         loss, people = self._frozen.make_loss(), _as_interactions(histories, len(self._items))
         _build(loss, people, backbone.dimension)
         rate = self._plan.turn * self._row_length / math.sqrt(backbone.dimension)
@@ -221,14 +220,13 @@ class _FrozenItemsObjective(CatalogObjective):
 
 
 def _build(loss: Loss, people: Interactions, dimension: int) -> None:
-    rows = item_rows(people)
     loss.build(
         Setup(
             n_users=people.n_users,
             n_items=people.n_items,
             dimension=dimension,
             generator=torch.Generator().manual_seed(derive_seed(SEED, "loss")),
-            history=(rows.offsets, rows.items),
+            history=people.rows,
             products=lambda users, items, drawn: sampled_scores(
                 users, items, drawn.int().contiguous()
             ),
@@ -253,7 +251,7 @@ def _batches(
         yield exact, block
 
 
-def _as_interactions(histories: RowLists, n_items: int) -> Interactions:
+def _as_interactions(histories: Rows, n_items: int) -> Interactions:
     n_users = len(histories.lengths)
     return Interactions(
         np.repeat(np.arange(n_users), histories.lengths),

@@ -15,18 +15,16 @@ from torch.nn import functional
 from pslrec.backbones import BACKBONES, Backbone, Representations
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
-from pslrec.evaluation import RowLists
 from pslrec.inference._fold_in import FoldIn, FrozenModel
 from pslrec.inference._ranking import (
     DEFAULT_MEMORY_BUDGET,
     TopItems,
     checked_rows,
-    lists_of,
-    selected_lists,
     top_items,
 )
 from pslrec.inference._run_files import ModelError, RunFiles, read_run
 from pslrec.losses import LOSSES, Loss
+from pslrec.rows import Rows
 from pslrec.training import scored_tables
 
 
@@ -67,7 +65,8 @@ class TrainedModel:
         )
         # Over the items of training, whose rows stay what they are when others come after them.
         self._train = self._interactions(files.train)
-        self.seen: RowLists = RowLists.of(self._train, self._interactions(files.validation))
+        validation = self._interactions(files.validation)
+        self.seen: Rows = self._train.rows.merged(validation.rows)
 
     @classmethod
     def load(
@@ -143,7 +142,7 @@ class TrainedModel:
             items: rows of the items to choose from; all if not given.
         """
         users = checked_rows(user_rows, self.n_users, "user_rows")
-        hidden = selected_lists(self.seen, users.numpy()) if exclude_seen else None
+        hidden = self.seen.select(users.numpy()) if exclude_seen else None
         return self._top(self.user_vectors[users], k, hidden, items)
 
     def recommend_for(
@@ -180,7 +179,7 @@ class TrainedModel:
             rows = [self._trained_rows[history] for history in rows]
         # A caller may be in a mode that forbids gradients, which are needed here.
         with torch.inference_mode(False), torch.enable_grad():
-            return self._fold_in.vectors(lists_of(rows))
+            return self._fold_in.vectors(_lists_of(rows))
 
     def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
         """The items nearest to some, by cosine; an item is not among its own."""
@@ -196,9 +195,7 @@ class TrainedModel:
         items = checked_rows(item_rows, self.n_items, "item_rows")
         return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
 
-    def _top(
-        self, users: Tensor, k: int, hidden: RowLists | None, items: Tensor | None
-    ) -> TopItems:
+    def _top(self, users: Tensor, k: int, hidden: Rows | None, items: Tensor | None) -> TopItems:
         return top_items(
             users,
             self.item_vectors,
@@ -211,13 +208,15 @@ class TrainedModel:
     def _nearest(self, table: Tensor, rows: Tensor, k: int, name: str) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
-        themselves = RowLists(np.arange(len(rows) + 1), rows.numpy().astype(np.int32))
+        themselves = Rows(np.arange(len(rows) + 1), rows.numpy())
         return top_items(
             vectors[rows], vectors, k, hidden=themselves, memory_budget=self._memory_budget
         )
 
-    def _lists(self, histories: Sequence[Tensor]) -> RowLists:
-        return lists_of([checked_rows(history, self.n_items, "histories") for history in histories])
+    def _lists(self, histories: Sequence[Tensor]) -> Rows:
+        return _lists_of(
+            [checked_rows(history, self.n_items, "histories") for history in histories]
+        )
 
     @cached_property
     def _fold_in(self) -> FoldIn:
@@ -246,6 +245,10 @@ class TrainedModel:
         backbone.user_table.data = tables.get("user_table", tables["users"])
         backbone.item_table.data = tables.get("item_table", tables["items"])
         return backbone.requires_grad_(False).eval()
+
+
+def _lists_of(histories: Sequence[Tensor]) -> Rows:
+    return Rows.from_lists([history.numpy() for history in histories])
 
 
 def _with_parents(

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from pslrec.errors import ConfigError, DataError
-from pslrec.evaluation import RowLists
 from pslrec.inference._run_files import ModelError
 from pslrec.kernels import HIDDEN, top_k
+from pslrec.rows import Rows
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 NOTHING = -1
@@ -32,7 +32,7 @@ def top_items(
     items: Tensor,
     k: int,
     *,
-    hidden: RowLists | None = None,
+    hidden: Rows | None = None,
     candidates: Tensor | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
@@ -92,7 +92,7 @@ def _places(chosen: Tensor, n_items: int) -> np.ndarray:
     return places
 
 
-def _hide(scores: Tensor, hidden: RowLists, lists: np.ndarray, places: np.ndarray | None) -> None:
+def _hide(scores: Tensor, hidden: Rows, lists: np.ndarray, places: np.ndarray | None) -> None:
     rows, columns = hidden.positions(lists)
     if places is not None:
         columns = places[columns]
@@ -113,20 +113,3 @@ def checked_rows(rows: Tensor, n_rows: int, name: str) -> Tensor:
             f"`{name}` must be row numbers below {n_rows}, got {int(rows.min())} to {int(rows.max())}"
         )
     return rows
-
-
-def selected_lists(lists: RowLists, users: np.ndarray) -> RowLists:
-    """The lists of some users, one after the other, in the order asked for."""
-    lengths = lists.lengths[users]
-    offsets = np.zeros(len(users) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return RowLists(offsets, lists.positions(users)[1].astype(np.int32))
-
-
-def lists_of(histories: "list[Tensor]") -> RowLists:
-    """Item rows of each history, sorted and without repeats."""
-    distinct = [history.unique() for history in histories]
-    offsets = np.zeros(len(distinct) + 1, dtype=np.int64)
-    np.cumsum([len(history) for history in distinct], out=offsets[1:])
-    items = torch.cat(distinct) if distinct else torch.empty(0, dtype=torch.int64)
-    return RowLists(offsets, items.numpy().astype(np.int32))

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.evaluation import RowLists
-from pslrec.inference._ranking import selected_lists
+from pslrec.rows import Rows
 
 # Of the known, so many per column of the table are looked at: enough to fit the map, and the same work for any number of them.
 KNOWN_PER_COLUMN = 32
@@ -32,14 +31,14 @@ class StartingRows:
         lists: neighbours of each of the known.
     """
 
-    def __init__(self, neighbours: Tensor, rows: Tensor, lists: RowLists) -> None:
+    def __init__(self, neighbours: Tensor, rows: Tensor, lists: Rows) -> None:
         directions = functional.normalize(neighbours, dim=1)
         degrees = np.bincount(lists.items, minlength=len(neighbours)).clip(min=1)
         rarity = torch.from_numpy(degrees**-0.5).to(directions.dtype).unsqueeze(1)
         self._tables = directions, directions * rarity
         self._correction = self._fitted(rows, lists)
 
-    def directions(self, lists: RowLists) -> Tensor:
+    def directions(self, lists: Rows) -> Tensor:
         """Rows of length 1 for who has these neighbours; of zeros for who has none."""
         means = self._means(lists)
         dimension = self._tables[0].shape[1]
@@ -49,7 +48,7 @@ class StartingRows:
         found = functional.normalize(means[:, :dimension] + corrected, dim=1)
         return found * torch.from_numpy(lists.lengths > 0).unsqueeze(1)
 
-    def _fitted(self, rows: Tensor, lists: RowLists) -> tuple[Tensor, ...]:
+    def _fitted(self, rows: Tensor, lists: Rows) -> tuple[Tensor, ...]:
         """What is added to the first mean, as matrices by which the means are multiplied in turn.
 
         Ridge regression of what the first mean leaves over. It has two forms with the same
@@ -61,7 +60,7 @@ class StartingRows:
         count = min(most_examples(dimension), len(are_known))
         looked_at = are_known[np.linspace(0, len(are_known) - 1, num=count).astype(np.int64)]
         wanted = functional.normalize(rows[torch.from_numpy(looked_at)], dim=1)
-        given = self._means(selected_lists(lists, looked_at))
+        given = self._means(lists.select(looked_at))
         left_over = wanted - given[:, :dimension]
         n_columns = given.shape[1]
         weight = RIDGE * max(float(given.square().sum()) / n_columns, 1e-6)
@@ -69,7 +68,7 @@ class StartingRows:
             return given.T, _solved(given @ given.T, weight, left_over)
         return (_solved(given.T @ given, weight, given.T @ left_over),)
 
-    def _means(self, lists: RowLists) -> Tensor:
+    def _means(self, lists: Rows) -> Tensor:
         means = [functional.normalize(sums(table, lists), dim=1) for table in self._tables]
         has_any = torch.from_numpy(lists.lengths > 0).to(means[0].dtype).unsqueeze(1)
         return torch.cat([*means, has_any], dim=1)
@@ -91,7 +90,9 @@ def _solved(squares: Tensor, weight: float, right: Tensor) -> Tensor:
     return solved
 
 
-def sums(table: Tensor, lists: RowLists) -> Tensor:
+def sums(table: Tensor, lists: Rows) -> Tensor:
     """The sum of the table's rows over each list."""
-    items, offsets = torch.from_numpy(lists.items).long(), torch.from_numpy(lists.offsets)
-    return functional.embedding_bag(items, table, offsets, mode="sum", include_last_offset=True)
+    offsets, items = lists.tensors
+    return functional.embedding_bag(
+        items.long(), table, offsets, mode="sum", include_last_offset=True
+    )
