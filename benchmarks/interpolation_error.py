@@ -14,16 +14,15 @@ import torch
 
 from benchmarks._plots import Axis, Chart, lines
 from benchmarks._publish import table
+from pslrec.forms import FusedForm
 from pslrec.kernels import (
     IS_COMPILED,
     TOLERANCE,
-    CatalogBlock,
-    NegativePool,
-    RowOperation,
-    Rows,
+    CatalogLists,
     row_gradients,
 )
 from pslrec.losses import SURROGATES
+from pslrec.rows import Rows
 
 DESCRIPTION = "error of loss and gradient by the number of nodes R, against all pairs in float64"
 # At 0.15 the power is no whole number, so that relu is interpolated too; at the others it has its closed form.
@@ -101,7 +100,8 @@ def _points(name: str, temperature: float, shape: str) -> list[dict[str, Any]]:
     found = []
     for nodes in (*NODES, "chosen"):
         options = {} if nodes == "chosen" else {"first_nodes": nodes, "tolerance": 0.0}
-        loss, gradient = _errors(scores, RowOperation("log-sum", name, exponent, **options), truth)
+        form = FusedForm("log-sum", name, exponent)
+        loss, gradient = _errors(scores, form, truth, **options)
         found.append(
             {"surrogate": name, "temperature": temperature, "scores": shape, "R": nodes}
             | {"loss": loss, "gradient": gradient}
@@ -123,13 +123,13 @@ def _all_pairs(scores: torch.Tensor, name: str, exponent: float) -> tuple[float,
 
 
 def _errors(
-    scores: np.ndarray, operation: RowOperation, truth: tuple[float, torch.Tensor]
+    scores: np.ndarray, form: FusedForm, truth: tuple[float, torch.Tensor], **options: Any
 ) -> tuple[float, float]:
     """Of the loss per positive, relative where it is above 1; of the gradient, relative to its largest entry."""
-    own = Rows(torch.tensor([0, N_POSITIVES]), torch.arange(N_POSITIVES, dtype=torch.int32))
-    block = CatalogBlock(torch.zeros(1, dtype=torch.int64), own, NegativePool(own, N_ITEMS))
+    own = Rows.from_lists([range(N_POSITIVES)])
+    lists = CatalogLists(np.zeros(1, dtype=np.int64), own, own, N_ITEMS)
     slopes = torch.from_numpy(scores.copy()).unsqueeze(0)
-    loss = float(row_gradients(slopes, block, operation))
+    loss = float(row_gradients(slopes, lists, form, **options))
     expected, gradient = truth
     loss_error = abs(loss - expected) / max(N_POSITIVES, abs(expected))
     return loss_error, float((slopes[0].double() - gradient).abs().max() / gradient.abs().max())

@@ -18,15 +18,14 @@ from benchmarks._epochs import epoch_seconds
 from benchmarks._memory import MEBIBYTE
 from benchmarks._plots import Axis, Chart, lines
 from benchmarks._publish import about_load, table
+from pslrec.forms import FusedForm
 from pslrec.kernels import (
     IS_COMPILED,
-    CatalogBlock,
-    NegativePool,
-    RowOperation,
-    Rows,
+    CatalogLists,
     row_gradients,
 )
 from pslrec.losses import SURROGATES
+from pslrec.rows import Rows
 
 DESCRIPTION = "exact training by length of history, by users x items, and its memory"
 LOSSES = {
@@ -88,7 +87,7 @@ def _histories(tell: Callable[[str], None]) -> list[dict[str, Any]]:
     for length in HISTORIES:
         tell(f"histories of {length:,}")
         for loss, surrogate in LOSSES.items():
-            seconds = _row_seconds(length, RowOperation("log-sum", surrogate, EXPONENT), ROW_ROUNDS)
+            seconds = _row_seconds(length, FusedForm("log-sum", surrogate, EXPONENT), ROW_ROUNDS)
             points.append(
                 {"loss": loss, "positives": length, "microseconds": round(1e6 * seconds, 1)}
             )
@@ -103,7 +102,7 @@ def _histories(tell: Callable[[str], None]) -> list[dict[str, Any]]:
     return points
 
 
-def _row_seconds(length: int, operation: RowOperation, rounds: int) -> float:
+def _row_seconds(length: int, form: FusedForm, rounds: int) -> float:
     """Of one user, in the fastest round: a row is so short that others' work is seen at once."""
     random = np.random.default_rng(length)
     scores = torch.from_numpy(
@@ -112,17 +111,17 @@ def _row_seconds(length: int, operation: RowOperation, rounds: int) -> float:
     positives = np.sort(
         np.stack([random.choice(CATALOGUE, length, replace=False) for _ in range(USERS_AT_ONCE)])
     )
-    offsets = torch.arange(USERS_AT_ONCE + 1) * length
-    lists = Rows(offsets, torch.from_numpy(positives.astype(np.int32).ravel()))
-    nothing_taken = Rows(
-        torch.zeros(USERS_AT_ONCE + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int32)
+    lists = CatalogLists(
+        np.arange(USERS_AT_ONCE),
+        Rows.from_lists(list(positives)),
+        Rows.empty(USERS_AT_ONCE),
+        CATALOGUE,
     )
-    block = CatalogBlock(torch.arange(USERS_AT_ONCE), lists, NegativePool(nothing_taken, CATALOGUE))
     seconds = []
     for _ in range(1 + rounds):
         slopes = scores.clone()
         started = time.perf_counter()
-        row_gradients(slopes, block, operation)
+        row_gradients(slopes, lists, form)
         seconds.append((time.perf_counter() - started) / USERS_AT_ONCE)
     return min(seconds[1:])
 

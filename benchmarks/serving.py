@@ -176,10 +176,7 @@ def _measure(
 def _kinds(model: TrainedModel, bodies: list[Any]) -> list[tuple[str, list[Any]]]:
     """Requests of every kind: lists, lists with reasons, lists for new people."""
     items, seen = model.items.series.to_list(), model.seen
-    histories = [
-        [items[row] for row in seen.items[seen.offsets[user] : seen.offsets[user + 1]]]
-        for user in range(200)
-    ]
+    histories = [[items[row] for row in seen.list_of(user)] for user in range(200)]
     return [
         ("/recommend", bodies),
         ("/recommend", [{**body, "explain": 3, "with_history": True} for body in bodies]),

@@ -25,9 +25,9 @@ from _records import append, publish, read, table
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, load
 from pslrec.data.splits import carve_validation
-from pslrec.evaluation import EmbeddingScorer, RowLists, Split, evaluate
+from pslrec.evaluation import EmbeddingScorer, Split, evaluate
 from pslrec.experiment import run
-from pslrec.inference import DEFAULT_MEMORY_BUDGET, FoldIn, StepPlan, TrainedModel, selected_lists
+from pslrec.inference import DEFAULT_MEMORY_BUDGET, FoldIn, StepPlan, TrainedModel
 from pslrec.losses import LOSSES
 
 SHARE, AT_LEAST = 0.1, 1000
@@ -190,7 +190,7 @@ def _folded_in(
     model: TrainedModel, dataset: Dataset, users: np.ndarray, plan: StepPlan | None = None
 ) -> torch.Tensor:
     fold_in = FoldIn(model.frozen(), memory_budget=DEFAULT_MEMORY_BUDGET, plan=plan)
-    return fold_in.vectors(selected_lists(RowLists.of(dataset.train), users))
+    return fold_in.vectors(dataset.train.rows.select(users))
 
 
 def markdown(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pslrec.losses import LOSSES, SURROGATES, Loss, Setup, Step
+from pslrec.rows import Rows
 
 EXAMPLE_EXTRAS = {
     "hardness": torch.randn,
@@ -207,7 +208,7 @@ def test_loss_declares_itself(name):
 
 
 def tiny_setup(seed: int) -> Setup:
-    history = torch.tensor([0, 2, 3, 5]), torch.tensor([0, 1, 2, 3, 4])
+    history = Rows.from_lists([[0, 1], [2], [3, 4]])
     return Setup(
         n_users=3,
         n_items=7,

@@ -7,6 +7,7 @@ from pslrec.losses import LOSSES, SURROGATES, DivergenceError, Loss, Setup
 from pslrec.losses import _catalog as catalog_module
 from pslrec.losses._base import TEMPERATURES
 from pslrec.losses._catalog import CatalogStep, CatalogView
+from pslrec.rows import Rows
 
 N_ITEMS, N_USERS = 40, 6
 TOTAL_WEIGHT = 30
@@ -51,7 +52,7 @@ IDS = [
 
 def built(name: str, options: dict[str, object]) -> Loss:
     loss = LOSSES[name](**options)
-    history = torch.arange(N_USERS + 1), torch.zeros(N_USERS, dtype=torch.long)
+    history = Rows.from_lists([[0]] * N_USERS)
     random = torch.Generator().manual_seed(1)
     loss.build(
         Setup(n_users=N_USERS, n_items=N_ITEMS, dimension=4, generator=random, history=history)

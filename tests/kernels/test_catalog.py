@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.kernels._catalog import RowOperation, catalog_row_values, row_gradients
-from pslrec.kernels._catalog_block import CatalogBlock
+from pslrec.forms import FusedForm
+from pslrec.kernels._catalog import CatalogPass, catalog_row_values, row_gradients
 from pslrec.kernels._log_sum import SURROGATES
 from pslrec.kernels._native import IS_COMPILED, native
-from pslrec.kernels._negatives import NegativePool, Rows
 from pslrec.losses import SURROGATES as LOSS_SURROGATES
+from pslrec.rows import Rows
+from pslrec.sampling import CatalogBlock, NegativePool
 
 pytestmark = pytest.mark.skipif(
     not IS_COMPILED, reason="the compiled module is not built; the twin is all there is"
@@ -27,9 +28,7 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
 def lists(*rows):
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     items = np.concatenate([np.sort(row) for row in rows]) if rows else np.zeros(0)
-    return Rows(
-        torch.from_numpy(offsets.astype(np.int64)), torch.from_numpy(items.astype(np.int32))
-    )
+    return Rows(offsets, items)
 
 
 def block_of(positives, n_items, false_negatives=None, noise=0.0):
@@ -50,9 +49,9 @@ def exponent_of(temperature):
     )
 
 
-def exact(scores, block, operation):
+def exact(scores, block, operation, **options):
     slopes = torch.tensor(scores, dtype=torch.float32)
-    values = row_gradients(slopes, block, operation)
+    values = row_gradients(slopes, block.lists, operation, **options)
     return values, slopes.double()
 
 
@@ -79,9 +78,9 @@ def truth(scores, block, operation):
     return per_user.index_add(0, owners, each.detach()), inputs.grad, sizes
 
 
-def errors(scores, block, operation, wanted=None):
+def errors(scores, block, operation, wanted=None, **options):
     """Largest error of a row's loss per positive, and of its gradient, in the units of the tolerances."""
-    values, slopes = exact(scores, block, operation)
+    values, slopes = exact(scores, block, operation, **options)
     losses, gradients, sizes = wanted or truth(scores, block, operation)
     assert torch.isfinite(slopes).all()
     loss_error = ((values - losses).abs() / sizes).max()
@@ -214,26 +213,26 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__
 @each_shape
 def test_log_sum_equals_all_pairs(shape, surrogate, variant):
     for temperature in TEMPERATURES:
-        assert_exact(shape, RowOperation("log-sum", surrogate, exponent_of(temperature)))
+        assert_exact(shape, FusedForm("log-sum", surrogate, exponent_of(temperature)))
 
 
 @each_shape
 def test_relu_near_a_straight_line_equals_all_pairs(shape, variant):
     for exponent in (0.8, 1.0, 1.05, 1.5, 2.0):
-        assert_exact(shape, RowOperation("log-sum", "relu", exponent))
+        assert_exact(shape, FusedForm("log-sum", "relu", exponent))
 
 
 @pytest.mark.parametrize("surrogate", ["tanh", "relu", "softplus"])
 @each_shape
 def test_inside_form_equals_all_pairs(shape, surrogate, variant):
     for temperature in (0.005, 0.05, 0.15, 0.25, 1.0):
-        assert_exact(shape, RowOperation("inside", surrogate, 1 / temperature))
+        assert_exact(shape, FusedForm("inside", surrogate, 1 / temperature))
 
 
 @each_shape
 def test_inside_form_of_atan_equals_all_pairs_where_it_is_positive(shape, variant):
     for temperature in (0.8, 1.0, 2.5):
-        assert_exact(shape, RowOperation("inside", "atan", 1 / temperature))
+        assert_exact(shape, FusedForm("inside", "atan", 1 / temperature))
 
 
 @pytest.mark.parametrize("temperature", [0.005, 0.05, 0.25])
@@ -241,7 +240,7 @@ def test_inside_form_of_atan_with_negatives_far_above(temperature, variant):
     scores = np.random.default_rng(0).uniform(-0.3, 0.5, (1, N_ITEMS))
     scores[0, :3] = -0.5, -0.45, -0.4
     loss_error, gradient_error = errors(
-        scores, block_of([np.arange(3)], N_ITEMS), RowOperation("inside", "atan", 1 / temperature)
+        scores, block_of([np.arange(3)], N_ITEMS), FusedForm("inside", "atan", 1 / temperature)
     )
     assert loss_error <= LOSS_TOLERANCE
     assert gradient_error <= GRADIENT_TOLERANCE
@@ -250,28 +249,26 @@ def test_inside_form_of_atan_with_negatives_far_above(temperature, variant):
 def test_inside_form_of_atan_is_no_number_where_its_sum_has_no_logarithm(variant):
     scores = np.full((1, N_ITEMS), -0.4)
     scores[0, 0] = 0.4
-    values, _ = exact(scores, block_of([[0]], N_ITEMS), RowOperation("inside", "atan", 10.0))
+    values, _ = exact(scores, block_of([[0]], N_ITEMS), FusedForm("inside", "atan", 10.0))
     assert torch.isnan(values).all()
 
 
 @each_shape
 def test_mean_equals_all_pairs_however_far_scores_lie_apart(shape, variant):
     for stretch in (1.0, 4.0, 20.0, 100.0, 1e4):
-        assert_exact(shape, RowOperation("mean", "softplus"), stretch)
+        assert_exact(shape, FusedForm("mean", "softplus"), stretch)
 
 
 WITH_NOISE = [
-    RowOperation("log-sum", surrogate, exponent_of(t))
+    FusedForm("log-sum", surrogate, exponent_of(t))
     for surrogate in SURROGATES
     for t in TEMPERATURES
 ]
+WITH_NOISE += [FusedForm("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")]
 WITH_NOISE += [
-    RowOperation("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")
-]
-WITH_NOISE += [
-    RowOperation("inside", "atan", 1.0),
-    RowOperation("mean", "softplus"),
-    RowOperation("log-sum", "relu", 1.0),
+    FusedForm("inside", "atan", 1.0),
+    FusedForm("mean", "softplus"),
+    FusedForm("log-sum", "relu", 1.0),
 ]
 
 
@@ -297,11 +294,11 @@ def test_false_negatives_weigh_as_the_noise_says(variant):
 def test_error_falls_geometrically_with_nodes(surrogate):
     scores, positives = long_history_far_apart(np.random.default_rng(0))
     block = block_of(positives, N_ITEMS)
-    operations = [
-        RowOperation("log-sum", surrogate, 10.0, tolerance=0.0, first_nodes=nodes)
+    operation = FusedForm("log-sum", surrogate, 10.0)
+    found = [
+        errors(scores, block, operation, tolerance=0.0, first_nodes=nodes)[0]
         for nodes in (2, 4, 6, 8)
     ]
-    found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 4 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
 
@@ -309,11 +306,11 @@ def test_error_falls_geometrically_with_nodes(surrogate):
 @pytest.mark.parametrize("stretch", [10.0, 30.0])
 def test_error_of_the_mean_falls_geometrically_with_nodes(stretch):
     scores, block = example(long_history_far_apart, stretch)
-    operations = [
-        RowOperation("mean", "softplus", tolerance=0.0, first_nodes=nodes)
+    operation = FusedForm("mean", "softplus")
+    found = [
+        errors(scores, block, operation, tolerance=0.0, first_nodes=nodes)[0]
         for nodes in (4, 8, 16, 32)
     ]
-    found = [errors(scores, block, operation)[0] for operation in operations]
     assert all(later < earlier / 10 for earlier, later in pairwise(found) if earlier > 1e-6)
     assert found[-1] < 1e-6 < found[0]
 
@@ -324,7 +321,7 @@ def test_mean_is_exact_where_nodes_give_way_to_positives(count, stretch):
     generator = np.random.default_rng(count)
     block = block_of(choose(generator, count), N_ITEMS)
     loss_error, gradient_error = errors(
-        gaussian(generator, 1) * stretch, block, RowOperation("mean", "softplus")
+        gaussian(generator, 1) * stretch, block, FusedForm("mean", "softplus")
     )
     assert loss_error <= LOSS_TOLERANCE
     assert gradient_error <= GRADIENT_TOLERANCE
@@ -333,9 +330,9 @@ def test_mean_is_exact_where_nodes_give_way_to_positives(count, stretch):
 @pytest.mark.parametrize(
     "operation",
     [
-        *(RowOperation("log-sum", surrogate, 10.0) for surrogate in SURROGATES),
-        RowOperation("log-sum", "relu", 40.0),
-        RowOperation("mean", "softplus"),
+        *(FusedForm("log-sum", surrogate, 10.0) for surrogate in SURROGATES),
+        FusedForm("log-sum", "relu", 40.0),
+        FusedForm("mean", "softplus"),
     ],
     ids=lambda operation: f"{operation.kind}-{operation.surrogate}-{operation.exponent:g}",
 )
@@ -351,7 +348,7 @@ def test_history_of_thousands_is_exact(operation):
 @pytest.mark.parametrize("strange", [math.nan, math.inf])
 @pytest.mark.parametrize("count", [1, 5, 40])
 @pytest.mark.parametrize(
-    "operation", [RowOperation("mean", "softplus"), RowOperation("log-sum", "tanh", 10.0)]
+    "operation", [FusedForm("mean", "softplus"), FusedForm("log-sum", "tanh", 10.0)]
 )
 def test_a_score_that_is_no_number_is_seen_in_the_loss(operation, count, strange):
     generator = np.random.default_rng(0)
@@ -365,7 +362,11 @@ def test_tables_that_do_not_fit_the_block_are_refused():
     block = block_of([np.array([0])], N_ITEMS)
     with pytest.raises(ValueError, match="of the catalogue's 450 items, got 1 and 449"):
         catalog_row_values(
-            torch.ones(1, 4), torch.ones(449, 4), block, RowOperation("mean", "softplus"), scale=1.0
+            torch.ones(1, 4),
+            torch.ones(449, 4),
+            block.lists,
+            FusedForm("mean", "softplus"),
+            scale=1.0,
         )
 
 
@@ -378,11 +379,11 @@ def test_values_do_not_depend_on_the_block():
         torch.randn(N_ITEMS, 16, generator=torch.Generator().manual_seed(1)), dim=1
     )
     block = block_of(choose(generator, 1, 4, 20, 60, 9, 8), N_ITEMS)
-    operation = RowOperation("log-sum", "tanh", 10.0)
-    whole = catalog_row_values(users, items, block, operation, scale=0.5)
+    operation = FusedForm("log-sum", "tanh", 10.0)
+    whole = catalog_row_values(users, items, block.lists, operation, scale=0.5)
     for part in (slice(0, 2), slice(2, 6)):
         piece = CatalogBlock(block.users[part], block.positives, block.pool)
-        values = catalog_row_values(users[part], items, piece, operation, scale=0.5)
+        values = catalog_row_values(users[part], items, piece.lists, operation, scale=0.5)
         torch.testing.assert_close(values, whole[part], rtol=1e-6, atol=1e-6)
 
 
@@ -399,8 +400,8 @@ def test_gradient_reaches_users_and_items(kind):
     fused = [table.clone().requires_grad_() for table in start]
     plain = [table.double().requires_grad_() for table in start]
     factors = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    operation = RowOperation(kind, "softplus", 10.0)
-    values = catalog_row_values(*fused, block, operation, scale=0.5)
+    operation = FusedForm(kind, "softplus", 10.0)
+    values = catalog_row_values(*fused, block.lists, operation, scale=0.5)
     (values * factors).sum().backward()
     each = all_pairs(plain[0] @ plain[1].T * 0.5, block, operation)
     (each * factors[block.pairs()[0]]).sum().backward()
@@ -417,11 +418,11 @@ def test_a_table_that_asks_for_no_gradient_costs_none(kind, asking, monkeypatch)
     start = [
         torch.randn(n, 8, generator=torch.Generator().manual_seed(n)) / 8 for n in (2, N_ITEMS)
     ]
-    operation = RowOperation(kind, "softplus", 10.0)
+    operation = FusedForm(kind, "softplus", 10.0)
     both = [table.clone().requires_grad_() for table in start]
-    catalog_row_values(*both, block, operation, scale=0.5).sum().backward()
+    catalog_row_values(*both, block.lists, operation, scale=0.5).sum().backward()
     alone = [table.clone().requires_grad_(number == asking) for number, table in enumerate(start)]
-    values = catalog_row_values(*alone, block, operation, scale=0.5)
+    values = catalog_row_values(*alone, block.lists, operation, scale=0.5)
     products = []
     multiply = torch.mm
     monkeypatch.setattr(torch, "mm", lambda *tables: products.append(tables) or multiply(*tables))
@@ -429,3 +430,46 @@ def test_a_table_that_asks_for_no_gradient_costs_none(kind, asking, monkeypatch)
     torch.testing.assert_close(alone[asking].grad, both[asking].grad)
     assert alone[1 - asking].grad is None
     assert len(products) == 1
+
+
+def test_a_pass_without_a_graph_gives_what_the_graph_gives():
+    generator = np.random.default_rng(4)
+    catalog_pass = CatalogPass()
+    # The second block is larger and the third smaller: memory is kept, never its contents.
+    for n_users in (2, 5, 1):
+        block = block_of(choose(generator, *range(3, 3 + n_users)), N_ITEMS)
+        users = torch.randn(n_users, 8) / 8
+        items = torch.randn(N_ITEMS, 8) / 8
+        form = FusedForm("log-sum", "tanh", 10.0)
+        catalog_pass.scores((users, items), scale=0.5)
+        values = catalog_pass.values(block.lists, form)
+        found = catalog_pass.gradients(users, items, 0.3 * 0.5)
+        leaves = [users.clone().requires_grad_(), items.clone().requires_grad_()]
+        expected = catalog_row_values(*leaves, block.lists, form, scale=0.5)
+        (0.3 * expected.sum()).backward()
+        torch.testing.assert_close(values, expected.detach())
+        for ours, leaf in zip(found, leaves, strict=True):
+            torch.testing.assert_close(ours, leaf.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_graphs_that_are_alive_at_once_do_not_share_memory():
+    block = block_of([np.arange(3)], N_ITEMS)
+    form = FusedForm("log-sum", "relu", 10.0)
+    tables = [
+        torch.randn(N_ITEMS, 8, generator=torch.Generator().manual_seed(n)) / 8 for n in (0, 1)
+    ]
+    users = torch.ones(1, 8) / 8
+
+    def gradients(at_once):
+        leaves = [table.clone().requires_grad_() for table in tables]
+        found = []
+        for leaf in leaves:
+            found.append(catalog_row_values(users, leaf, block.lists, form, scale=0.5).sum())
+            if not at_once:
+                found.pop().backward()
+        for value in found:
+            value.backward()
+        return [leaf.grad for leaf in leaves]
+
+    for together, alone in zip(gradients(True), gradients(False), strict=True):
+        assert torch.equal(together, alone)

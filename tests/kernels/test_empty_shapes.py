@@ -24,8 +24,8 @@ CALLS = {
     "add_row_noise": "add_row_noise(torch.randn(n, d), key=3, length=0.1)",
     "sparse_product": "sparse_product(matrix(n, m), matrix(n, m).transposed(), randn(m, d).double())",
     "draw_negatives": (
-        "draw_negatives(NegativePool(rows(3), m), 5, torch.arange(n), torch.zeros(n, dtype=torch.int32),"
-        " torch.zeros(n, 1 + k, dtype=torch.int32)) if m else None"
+        "draw_negatives(torch.zeros(n, 1 + k, dtype=torch.int32), torch.zeros(n, dtype=torch.int32),"
+        " key=5, pairs=torch.arange(n), taken=Rows.empty(3), n_items=m) if m else None"
     ),
     "adam": "adam(n, d, k)",
 }
@@ -35,16 +35,16 @@ from scipy.sparse import csr_matrix
 from pslrec.kernels._adam import AdamRule, AdamTable, takes_adam
 from pslrec.kernels._log_sum import sampled_log_sum
 from pslrec.kernels._native import native
-from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives
+from pslrec.kernels._negatives import draw_negatives
 from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
 from pslrec.kernels._top_k import top_k
+from pslrec.rows import Rows
 
 def randn(*shape): return torch.randn(*shape, requires_grad=True).detach().requires_grad_() * 1.0
 def columns(n, k): return torch.zeros(n, k, dtype=torch.int64).numpy()
 def candidates(n, m, k): return torch.zeros(n, k if m else 0, dtype=torch.int32)
-def rows(count): return Rows(torch.zeros(count + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int32))
 def matrix(n, m): return CompressedRows.from_scipy(csr_matrix((n, m)))
 def adam(n, d, k):
     table = AdamTable(torch.randn(n, d), is_normalized=True)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pslrec.kernels._log_sum import SURROGATES, log_sum_plainly, sampled_log_sum, takes_log_sum
+from pslrec.forms import FusedForm
+from pslrec.kernels._log_sum import SURROGATES, log_sum_plainly, sampled_log_sum, takes_sampled
 from pslrec.kernels._native import IS_COMPILED, native
 from pslrec.losses import SURROGATES as LOSS_SURROGATES
 
@@ -195,9 +196,10 @@ def test_the_graph_can_be_walked_through_only_once() -> None:
 
 
 def test_double_precision_and_unknown_surrogates_are_left_to_the_twin() -> None:
-    assert takes_log_sum(torch.zeros(1, 1), "relu")
-    assert not takes_log_sum(torch.zeros(1, 1, dtype=torch.float64), "relu")
-    assert not takes_log_sum(torch.zeros(1, 1), "exp-exp")
+    assert takes_sampled(torch.zeros(1, 1), FusedForm("log-sum", "relu"))
+    assert not takes_sampled(torch.zeros(1, 1, dtype=torch.float64), FusedForm("log-sum", "relu"))
+    assert not takes_sampled(torch.zeros(1, 1), FusedForm("log-sum", "exp-exp"))
+    assert not takes_sampled(torch.zeros(1, 1), FusedForm("inside", "relu"))
 
 
 def test_it_works_whatever_the_default_dtype_is() -> None:

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from pslrec.kernels._native import IS_COMPILED, native
-from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives, draw_negatives_plainly
+from pslrec.kernels._negatives import draw_negatives, draw_negatives_plainly
+from pslrec.rows import Rows
+from pslrec.sampling import NegativePool
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the kernels are not compiled here")
 KEY = 2**63 - 12345
@@ -21,20 +23,22 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def rows(lists: list[list[int]]) -> Rows:
-    offsets = np.cumsum([0, *map(len, lists)])
-    return Rows(
-        torch.from_numpy(offsets),
-        torch.tensor([item for items in lists for item in items], dtype=torch.int32),
-    )
+    return Rows.from_lists(lists)
 
 
 def drawn(
     pool: NegativePool, pairs: torch.Tensor, users: torch.Tensor, count: int, key: int = KEY
 ) -> torch.Tensor:
     candidates = torch.full((len(pairs), 1 + count), -7, dtype=torch.int32)
-    draw_negatives(pool, key, pairs, users, candidates)
+    draw_negatives(candidates, users, key=key, pairs=pairs, **vars(pool))
     assert bool((candidates[:, 0] == -7).all())
     return candidates[:, 1:]
+
+
+def plainly_drawn(
+    pool: NegativePool, pairs: torch.Tensor, users: torch.Tensor, count: int, key: int = KEY
+) -> torch.Tensor:
+    return draw_negatives_plainly(users, count, key=key, pairs=pairs, **vars(pool))
 
 
 def lists_of_many_lengths(n_items: int) -> list[list[int]]:
@@ -53,7 +57,7 @@ def test_compiled_draws_equal_plain_ones(n_items: int, count: int) -> None:
     users = torch.arange(len(lists), dtype=torch.int32).repeat(3)
     pairs = torch.arange(len(users)) * 1_000_003
     found = drawn(pool, pairs, users, count)
-    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, count))
+    assert torch.equal(found, plainly_drawn(pool, pairs, users, count, KEY))
     for user, items in zip(users.tolist(), found.tolist(), strict=True):
         assert not set(items) & set(lists[user])
         assert all(0 <= item < n_items for item in items)
@@ -65,7 +69,7 @@ def test_compiled_draws_equal_plain_ones_with_noise(noise: float) -> None:
     pool = NegativePool(taken, 10, false, noise)
     users, pairs = torch.tensor([0, 1, 2, 0], dtype=torch.int32), torch.arange(4)
     found = drawn(pool, pairs, users, 400)
-    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, 400))
+    assert torch.equal(found, plainly_drawn(pool, pairs, users, 400, KEY))
     is_false = (found[0] == 2) | (found[0] == 3)
     # Four standard deviations of a share of 400 draws.
     assert abs(float(is_false.double().mean()) - noise) <= 4 * (noise * (1 - noise) / 400) ** 0.5
@@ -113,7 +117,7 @@ def test_keys_and_pairs_of_every_size_are_taken() -> None:
             pairs = torch.tensor([pair])
             assert torch.equal(
                 drawn(pool, pairs, users, 5, key),
-                draw_negatives_plainly(pool, key, pairs, users, 5),
+                plainly_drawn(pool, pairs, users, 5, key),
             )
 
 
@@ -126,7 +130,7 @@ def test_compiled_distinct_draws_equal_plain_ones(n_items: int, count: int) -> N
     users = torch.arange(len(lists), dtype=torch.int32).repeat(2)
     pairs = torch.arange(len(users)) * 1_000_003
     found = drawn(pool, pairs, users, count)
-    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, count))
+    assert torch.equal(found, plainly_drawn(pool, pairs, users, count, KEY))
     for user, items in zip(users.tolist(), found.tolist(), strict=True):
         n_free = n_items - len(lists[user])
         assert not set(items) & set(lists[user])
@@ -182,7 +186,7 @@ def test_distinct_draws_mix_false_negatives_in() -> None:
     pool = NegativePool(rows([[1, 2, 3]]), 500, rows([[2, 3]]), 0.3, replacement=False)
     users, pairs = torch.zeros(3, dtype=torch.int32), torch.arange(3)
     found = drawn(pool, pairs, users, 200)
-    assert torch.equal(found, draw_negatives_plainly(pool, KEY, pairs, users, 200))
+    assert torch.equal(found, plainly_drawn(pool, pairs, users, 200, KEY))
     is_false = (found == 2) | (found == 3)
     assert abs(float(is_false.double().mean()) - 0.3) <= 4 * (0.3 * 0.7 / 600) ** 0.5
     for row, false in zip(found, is_false, strict=True):

@@ -44,6 +44,7 @@ OTHER_VALUES: dict[str, Any] = {
     "training.seed": 1,
     "training.refit": True,
     "training.warm_start": "some/run",
+    "training.kernels": "plain",
     "evaluation.k": (3, 10),
     "evaluation.protocol": "paper",
     "evaluation.memory_megabytes": 64,

@@ -1,5 +1,6 @@
 """A whole configuration: sections in, strict TOML in and out."""
 
+import logging
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,6 +27,8 @@ from pslrec.errors import ConfigError
 from pslrec.files import parsed_toml, read_text
 from pslrec.losses import LOSSES
 from pslrec.registry import Registry, constructor_parameters
+
+logger = logging.getLogger(__name__)
 
 
 class RunConfig(Section):
@@ -125,6 +128,8 @@ class RunConfig(Section):
             negatives = loss.default_negatives
         elif negatives is None:
             negatives = "auto"
+        if negatives == "auto":
+            negatives = self._possible_negatives()
 
         # A setting overrides the loss, and the loss overrides the backbone: the paper starts every
         # backbone with Xavier-normal for BPR.
@@ -154,6 +159,19 @@ class RunConfig(Section):
             },
             base=self,
         )
+
+    def _possible_negatives(self) -> int | str:
+        """The loss's number of sampled negatives where it cannot be trained on the catalogue."""
+        loss = LOSSES[self.loss.name](**component_options(LOSSES, self.loss, "loss"))
+        why_not = loss.why_not_on_catalog(has_noise=self.sampling.noise.probability > 0)
+        if why_not is None:
+            return "auto"
+        logger.info(
+            "%s; it is trained with %d sampled negatives per positive",
+            why_not,
+            loss.default_negatives,
+        )
+        return loss.default_negatives
 
 
 def _defaults(part: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -232,6 +232,11 @@ class TrainingSection(Section):
     warm_start: str | None = Field(
         None, description="directory of a finished run whose users and items to start from"
     )
+    kernels: Literal["auto", "plain"] = Field(
+        "auto",
+        description="auto computes the loss by a fused operation where there is one, plain as it "
+        "is written; about speed only",
+    )
 
     def trainer_options(self, steps_per_epoch: int) -> TrainingOptions:
         """The settings as the trainer takes them.

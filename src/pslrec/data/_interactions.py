@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 from pslrec.data._vocabulary import Vocabulary, as_series
 from pslrec.errors import DataError
+from pslrec.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,11 @@ class Interactions:
         # In 64 bits: the product of users and items exceeds 32 bits even for small data sets.
         keys: np.ndarray = self.users.astype(np.int64) * self.n_items + self.items
         return keys
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The distinct items of each user, ascending; built once, whoever asks."""
+        return Rows.from_keys(self.pair_keys(), n_owners=self.n_users, n_items=self.n_items)
 
     def user_counts(self) -> np.ndarray:
         """Number of interactions of each user."""

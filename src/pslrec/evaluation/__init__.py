@@ -13,7 +13,7 @@ from pslrec.evaluation._full_ranking import (
 from pslrec.evaluation._metrics import METRICS, Metric, metric
 from pslrec.evaluation._scorer import EmbeddingScorer, Scorer, VectorScorer
 from pslrec.evaluation._significance import Comparison, compare, compare_results
-from pslrec.evaluation._task import Protocol, RankingTask, RowLists, Split, ranking_task
+from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import top_k
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Metric",
     "Protocol",
     "RankingTask",
-    "RowLists",
     "Scorer",
     "Split",
     "VectorScorer",

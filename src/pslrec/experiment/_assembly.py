@@ -12,7 +12,7 @@ from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._warm_start import start_warm
 from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks, item_rows
+from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 
 
@@ -43,14 +43,13 @@ def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbo
     # Over the initial values, which stay for rows that the earlier run says nothing about.
     if config.training.warm_start is not None:
         start_warm(backbone, train, Path(config.training.warm_start))
-    history = item_rows(train)
     loss.build(
         Setup(
             n_users=train.n_users,
             n_items=train.n_items,
             dimension=backbone.dimension,
             generator=torch.Generator().manual_seed(derive_seed(seed, "loss")),
-            history=(history.offsets, history.items),
+            history=train.rows,
             products=_products,
         )
     )

@@ -15,8 +15,8 @@ from pslrec.artifacts import FinishedRun, read_run
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
-from pslrec.evaluation import RowLists
 from pslrec.inference import StartingRows
+from pslrec.rows import Rows
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +64,10 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
             f"no user and no item of the training data is in the run in {path}; start without it"
         )
     old_users, old_items = _trained_pairs(old)
-    old_items_of_users = RowLists.of(Interactions(old_users, old_items, old.users, old.items))
+    old_items_of_users = Interactions(old_users, old_items, old.users, old.items).rows
     _fill(backbone.user_table.data, users, items, old_items_of_users)
     # The same with the sides exchanged: the neighbours of an item are its users.
-    old_users_of_items = RowLists.of(Interactions(old_items, old_users, old.items, old.users))
+    old_users_of_items = Interactions(old_items, old_users, old.items, old.users).rows
     _fill(backbone.item_table.data, items, users, old_users_of_items)
     logger.info(
         "warm start: %d of %d users and %d of %d items are known",
@@ -131,7 +131,7 @@ def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
     return rows
 
 
-def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: RowLists) -> None:
+def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: Rows) -> None:
     """Fill one table; a new row without known neighbours stays as it is.
 
     Args:
@@ -162,12 +162,10 @@ def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: RowLists) ->
     table[is_known] = learnt + change * learnt.norm(dim=1, keepdim=True)
 
 
-def _known_neighbours(own: _Side, others: _Side, *, n_rows: int) -> RowLists:
+def _known_neighbours(own: _Side, others: _Side, *, n_rows: int) -> Rows:
     """The neighbours of each row in the training data, as rows of the earlier run."""
     neighbours = others.old_rows[others.of_pairs]
     is_known = neighbours >= 0
     n_neighbours = len(others.old_table)
-    # Sorted numbers of the pairs, each once: rows in order, and the neighbours of each in order.
-    keys = np.unique(own.of_pairs[is_known].astype(np.int64) * n_neighbours + neighbours[is_known])
-    offsets = np.searchsorted(keys, np.arange(n_rows + 1) * n_neighbours)
-    return RowLists(offsets, (keys % n_neighbours).astype(np.int32))
+    keys = own.of_pairs[is_known].astype(np.int64) * n_neighbours + neighbours[is_known]
+    return Rows.from_keys(keys, n_owners=n_rows, n_items=n_neighbours)

@@ -2,7 +2,7 @@
 
 from pslrec.inference._fold_in import FoldIn, StepPlan
 from pslrec.inference._model import TrainedModel
-from pslrec.inference._ranking import DEFAULT_MEMORY_BUDGET, TopItems, selected_lists, top_items
+from pslrec.inference._ranking import DEFAULT_MEMORY_BUDGET, TopItems, top_items
 from pslrec.inference._starting_rows import StartingRows
 
 __all__ = [
@@ -12,6 +12,5 @@ __all__ = [
     "StepPlan",
     "TopItems",
     "TrainedModel",
-    "selected_lists",
     "top_items",
 ]

@@ -19,12 +19,11 @@ from pslrec.artifacts import ArtifactError
 from pslrec.backbones import Backbone, NewUsers, Representations
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import ConfigError
-from pslrec.evaluation import RowLists
-from pslrec.inference._ranking import selected_lists
 from pslrec.inference._starting_rows import StartingRows, sums
-from pslrec.kernels import CatalogBlock, sampled_scores
+from pslrec.kernels import sampled_scores
 from pslrec.losses import Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks, item_rows
+from pslrec.rows import Rows
+from pslrec.sampling import CatalogBlock, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 from pslrec.training import CatalogObjective, SampledObjective, scored_tables
 
@@ -102,7 +101,7 @@ class FoldIn:
         no_users = frozen.items[:0]
         _, self._items, _ = scored_tables(Representations(no_users, frozen.items), self._similarity)
 
-    def vectors(self, histories: RowLists) -> Tensor:
+    def vectors(self, histories: Rows) -> Tensor:
         """User vectors whose inner products with the scored item vectors are scores.
 
         Args:
@@ -116,7 +115,7 @@ class FoldIn:
             given = np.flatnonzero(has_history & (can_train == trains))
             for start in range(0, len(given), self._users_at_once):
                 users = given[start : start + self._users_at_once]
-                block = selected_lists(histories, users)
+                block = histories.select(users)
                 found[torch.from_numpy(users)] = self._vectors_of(block, trains=trains)
         self._check_finite(found)
         return found
@@ -133,7 +132,7 @@ class FoldIn:
                 "train again with a smaller learning rate or weight decay"
             )
 
-    def _vectors_of(self, histories: RowLists, *, trains: bool) -> Tensor:
+    def _vectors_of(self, histories: Rows, *, trains: bool) -> Tensor:
         # Where the backbone ignores a user's row, there is nothing to initialise.
         rows = self._zeros(histories)
         if self._rule.share > 0:
@@ -148,12 +147,12 @@ class FoldIn:
         )
         return users * scale
 
-    def _zeros(self, histories: RowLists) -> Tensor:
+    def _zeros(self, histories: Rows) -> Tensor:
         n_users = len(histories.lengths)
         dimension = self._items.shape[1]
         return torch.zeros((n_users, dimension))
 
-    def _messages(self, histories: RowLists) -> Tensor:
+    def _messages(self, histories: Rows) -> Tensor:
         """The part of a representation that a graph sends from the items of the history."""
         messages = self._rule.messages
         if messages is None:
@@ -167,10 +166,10 @@ class FoldIn:
         return StartingRows(
             backbone.item_table.detach(),
             backbone.user_table.detach(),
-            RowLists.of(self._frozen.train),
+            self._frozen.train.rows,
         )
 
-    def _train(self, backbone: "_NewUserBackbone", histories: RowLists) -> None:
+    def _train(self, backbone: "_NewUserBackbone", histories: Rows) -> None:
         loss = self._frozen.make_loss()
         people = _as_interactions(histories, len(self._items))
         _build(loss, people, backbone.dimension)
@@ -254,14 +253,13 @@ class _FrozenItemsObjective(CatalogObjective):
 
 
 def _build(loss: Loss, people: Interactions, dimension: int) -> None:
-    rows = item_rows(people)
     loss.build(
         Setup(
             n_users=people.n_users,
             n_items=people.n_items,
             dimension=dimension,
             generator=torch.Generator().manual_seed(derive_seed(SEED, "loss")),
-            history=(rows.offsets, rows.items),
+            history=people.rows,
             products=lambda users, items, drawn: sampled_scores(
                 users, items, drawn.int().contiguous()
             ),
@@ -288,7 +286,7 @@ def _batches(
         yield exact, block
 
 
-def _as_interactions(histories: RowLists, n_items: int) -> Interactions:
+def _as_interactions(histories: Rows, n_items: int) -> Interactions:
     n_users = len(histories.lengths)
     return Interactions(
         np.repeat(np.arange(n_users), histories.lengths),

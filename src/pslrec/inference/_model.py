@@ -17,17 +17,15 @@ from pslrec.artifacts import ArtifactError, FinishedRun, Model, check_parts, rea
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
-from pslrec.evaluation import RowLists
 from pslrec.inference._fold_in import FoldIn, FrozenModel
 from pslrec.inference._ranking import (
     DEFAULT_MEMORY_BUDGET,
     TopItems,
     checked_rows,
-    lists_of,
-    selected_lists,
     top_items,
 )
 from pslrec.losses import LOSSES, Loss
+from pslrec.rows import Rows
 
 
 class TrainedModel:
@@ -65,7 +63,7 @@ class TrainedModel:
             self.item_vectors = model.item_vectors[self._trained_rows]
         # Over the items of training: new ones come after them, so their rows stay the same.
         self._train = self._interactions(run.train)
-        self.seen: RowLists = RowLists.of(self._train, self._interactions(run.validation))
+        self.seen: Rows = self._train.rows.merged(self._interactions(run.validation).rows)
 
     @classmethod
     def load(
@@ -150,7 +148,7 @@ class TrainedModel:
         users = checked_rows(user_rows, self.n_users, "user_rows")
         hidden = None
         if exclude_seen:
-            hidden = selected_lists(self.seen, users.numpy())
+            hidden = self.seen.select(users.numpy())
         return self._top(self.user_vectors[users], k, hidden, items)
 
     def recommend_for(
@@ -170,7 +168,7 @@ class TrainedModel:
             items: rows of the items to choose from; all by default.
         """
         vectors = self.fold_in(histories)
-        lists = lists_of(self._checked_histories(histories))
+        lists = _lists_of(self._checked_histories(histories))
         hidden = None
         if exclude_seen:
             hidden = lists
@@ -192,7 +190,7 @@ class TrainedModel:
             rows = [self._trained_rows[history] for history in rows]
         # The caller may have turned gradients off, and fitting needs them.
         with torch.inference_mode(False), torch.enable_grad():
-            return self._fold_in.vectors(lists_of(rows))
+            return self._fold_in.vectors(_lists_of(rows))
 
     def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
         """The items nearest to each given item by cosine, without the item itself.
@@ -223,9 +221,7 @@ class TrainedModel:
         items = checked_rows(item_rows, self.n_items, "item_rows")
         return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
 
-    def _top(
-        self, users: Tensor, k: int, hidden: RowLists | None, items: Tensor | None
-    ) -> TopItems:
+    def _top(self, users: Tensor, k: int, hidden: Rows | None, items: Tensor | None) -> TopItems:
         return top_items(
             users,
             self.item_vectors,
@@ -238,7 +234,7 @@ class TrainedModel:
     def _nearest(self, table: Tensor, rows: Tensor, k: int, name: str) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
-        themselves = RowLists(np.arange(len(rows) + 1), rows.numpy().astype(np.int32))
+        themselves = Rows(np.arange(len(rows) + 1), rows.numpy())
         return top_items(
             vectors[rows], vectors, k, hidden=themselves, memory_budget=self._memory_budget
         )
@@ -288,6 +284,10 @@ class TrainedModel:
         options = _known_options(kind, _options(self._run.config, "loss"))
         with _explained("loss", self.loss_name):
             return kind(**options)
+
+
+def _lists_of(histories: Sequence[Tensor]) -> Rows:
+    return Rows.from_lists([history.numpy() for history in histories])
 
 
 def _with_parents(

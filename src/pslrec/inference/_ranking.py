@@ -8,8 +8,8 @@ from torch import Tensor
 
 from pslrec.artifacts import ArtifactError
 from pslrec.errors import ConfigError, DataError
-from pslrec.evaluation import RowLists
 from pslrec.kernels import HIDDEN, top_k
+from pslrec.rows import Rows
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 NOTHING = -1
@@ -34,7 +34,7 @@ def top_items(
     items: Tensor,
     k: int,
     *,
-    hidden: RowLists | None = None,
+    hidden: Rows | None = None,
     candidates: Tensor | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
@@ -107,7 +107,7 @@ def _columns_of_items(chosen: Tensor, n_items: int) -> np.ndarray:
 
 
 def _hide(
-    scores: Tensor, hidden: RowLists, lists: np.ndarray, columns_of_items: np.ndarray | None
+    scores: Tensor, hidden: Rows, lists: np.ndarray, columns_of_items: np.ndarray | None
 ) -> None:
     rows, columns = hidden.positions(lists)
     if columns_of_items is not None:
@@ -139,32 +139,3 @@ def checked_rows(rows: Tensor, n_rows: int, name: str) -> Tensor:
     if lowest < 0 or highest >= n_rows:
         raise DataError(f"`{name}` must be row numbers below {n_rows}, got {lowest} to {highest}")
     return rows
-
-
-def selected_lists(lists: RowLists, users: np.ndarray) -> RowLists:
-    """The lists of some users, in the order given.
-
-    Args:
-        lists: of all users.
-        users: rows of the users; a user may occur more than once.
-    """
-    lengths = lists.lengths[users]
-    offsets = np.zeros(len(users) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return RowLists(offsets, lists.positions(users)[1].astype(np.int32))
-
-
-def lists_of(histories: "list[Tensor]") -> RowLists:
-    """Histories as lists of item rows, sorted and without repeats.
-
-    Args:
-        histories: item rows of each user, in any order.
-    """
-    distinct = [history.unique() for history in histories]
-    offsets = np.zeros(len(distinct) + 1, dtype=np.int64)
-    np.cumsum([len(history) for history in distinct], out=offsets[1:])
-    # Torch cannot join an empty list of tensors.
-    items = torch.empty(0, dtype=torch.int64)
-    if distinct:
-        items = torch.cat(distinct)
-    return RowLists(offsets, items.numpy().astype(np.int32))

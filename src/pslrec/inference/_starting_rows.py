@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.evaluation import RowLists
-from pslrec.inference._ranking import selected_lists
+from pslrec.rows import Rows
 
 # Examples per column of the table: enough to fit the map, and the work does not grow with the data.
 KNOWN_PER_COLUMN = 32
@@ -33,14 +32,14 @@ class StartingRows:
         lists: the neighbours of each known row.
     """
 
-    def __init__(self, neighbours: Tensor, rows: Tensor, lists: RowLists) -> None:
+    def __init__(self, neighbours: Tensor, rows: Tensor, lists: Rows) -> None:
         directions = functional.normalize(neighbours, dim=1)
         degrees = np.bincount(lists.items, minlength=len(neighbours)).clip(min=1)
         rarity = torch.from_numpy(degrees**-0.5).to(directions.dtype).unsqueeze(1)
         self._tables = (directions, directions * rarity)
         self._correction = self._fitted(rows, lists)
 
-    def directions(self, lists: RowLists) -> Tensor:
+    def directions(self, lists: Rows) -> Tensor:
         """Rows of length 1, predicted from their neighbours; zeros where there are none.
 
         Args:
@@ -56,7 +55,7 @@ class StartingRows:
         has_neighbours = torch.from_numpy(lists.lengths > 0).unsqueeze(1)
         return predicted * has_neighbours
 
-    def _fitted(self, rows: Tensor, lists: RowLists) -> tuple[Tensor, ...]:
+    def _fitted(self, rows: Tensor, lists: Rows) -> tuple[Tensor, ...]:
         """The correction of the first mean, as matrices to multiply the means by in turn.
 
         This is the ridge regression of the difference between the rows and the first mean. It has
@@ -71,7 +70,7 @@ class StartingRows:
         places = np.linspace(0, len(candidates) - 1, num=n_examples).astype(np.int64)
         examples = candidates[places]
         targets = functional.normalize(rows[torch.from_numpy(examples)], dim=1)
-        means = self._means(selected_lists(lists, examples))
+        means = self._means(lists.select(examples))
         residuals = targets - means[:, :dimension]
         n_columns = means.shape[1]
         mean_square = float(means.square().sum()) / n_columns
@@ -81,7 +80,7 @@ class StartingRows:
             return means.T, _solved(means @ means.T, weight, residuals)
         return (_solved(means.T @ means, weight, means.T @ residuals),)
 
-    def _means(self, lists: RowLists) -> Tensor:
+    def _means(self, lists: Rows) -> Tensor:
         """Both means of each list side by side, and a last column that is 1 where there are any."""
         plain, by_rarity = self._tables
         has_neighbours = torch.from_numpy(lists.lengths > 0).to(plain.dtype).unsqueeze(1)
@@ -115,7 +114,7 @@ def _solved(squares: Tensor, weight: float, right: Tensor) -> Tensor:
     return solution
 
 
-def sums(table: Tensor, lists: RowLists) -> Tensor:
+def sums(table: Tensor, lists: Rows) -> Tensor:
     """The sum of the table's rows over each list.
 
     Args:

@@ -1,19 +1,21 @@
-"""The engine room: fused operations in C++, each beside a plain twin that is the truth."""
+"""The engine room: fused operations in C++, each beside a plain twin that is the truth.
+
+Functions take arrays, `Rows` and numbers; which batches these come from is the caller's business.
+"""
 
 from pslrec.kernels._adam import AdamRule, AdamTable, takes_adam
 from pslrec.kernels._catalog import (
     TOLERANCE,
-    CatalogBlock,
+    CatalogLists,
     CatalogPass,
-    RowOperation,
     catalog_log_sums,
     catalog_row_values,
     row_gradients,
-    takes_rows,
+    takes_catalog,
 )
-from pslrec.kernels._log_sum import sampled_log_sum, takes_log_sum
+from pslrec.kernels._log_sum import sampled_log_sum, takes_sampled
 from pslrec.kernels._native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
-from pslrec.kernels._negatives import NegativePool, Rows, draw_negatives
+from pslrec.kernels._negatives import draw_negatives
 from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
@@ -27,12 +29,9 @@ __all__ = [
     "WHY_NOT_COMPILED",
     "AdamRule",
     "AdamTable",
-    "CatalogBlock",
+    "CatalogLists",
     "CatalogPass",
     "CompressedRows",
-    "NegativePool",
-    "RowOperation",
-    "Rows",
     "add_row_noise",
     "catalog_log_sums",
     "catalog_row_values",
@@ -45,7 +44,7 @@ __all__ = [
     "sampled_scores",
     "sparse_product",
     "takes_adam",
-    "takes_log_sum",
-    "takes_rows",
+    "takes_catalog",
+    "takes_sampled",
     "top_k",
 ]

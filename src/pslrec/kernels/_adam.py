@@ -1,7 +1,8 @@
-"""Adam on a table of which each step reaches a few rows, equal to dense Adam: a row is brought up to date when it is asked for.
+"""Adam on a table of which each step reaches a few rows, with the numbers of dense Adam.
 
-Dense Adam moves every row at every step, by its momentum if not by its gradient. Between two gradients a row depends on nothing
-but itself, so what it missed can be made up for later, in one loop that stays in the registers. `torch.optim.Adam` is the twin.
+Dense Adam moves every row at every step, by its momentum if not by its gradient. Between two
+gradients a row depends on nothing but itself, so what it missed can be made up for when the row is
+next asked for, in one loop that stays in the registers. `torch.optim.Adam` is the twin.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from torch import Tensor
 from pslrec.kernels._native import native
 from pslrec.kernels._sampled import runs_compiled
 
-# The compiled functions take numpy's arrays five times faster than torch's tensors.
+# Stand for "no output" and "all rows": the compiled functions take arrays everywhere, and numpy's
+# five times faster than torch's.
 _NONE = np.empty((0, 1), dtype=np.float32)
 _ALL = np.empty(0, dtype=np.int64)
 
@@ -24,10 +26,10 @@ class AdamRule:
 
     Args:
         learning_rate: of the steps to come.
-        weight_decay: times the parameter, added to its gradient.
-        first_keep: what a step keeps of the mean of the gradients.
-        second_keep: what it keeps of the mean of their squares.
-        epsilon: added to the root of the latter.
+        weight_decay: added to the gradient as `weight_decay * parameter`.
+        first_keep: share of the mean gradient that a step keeps; beta 1.
+        second_keep: share of the mean squared gradient that a step keeps; beta 2.
+        epsilon: added to the root of the mean squared gradient.
     """
 
     learning_rate: float
@@ -37,7 +39,7 @@ class AdamRule:
     epsilon: float = 1e-8
 
     def numbers(self) -> tuple[float, float, float, float, float]:
-        """In the order in which the compiled functions take them."""
+        """The numbers in the order in which the compiled functions take them."""
         return (
             self.learning_rate,
             self.weight_decay,
@@ -52,18 +54,26 @@ class AdamTable:
 
     Args:
         table: the parameters, shape (rows, columns), float32; changed in place.
-        is_normalized: whether the loss sees the rows divided by their lengths; gradients are then of those.
+        is_normalized: whether the loss sees the rows divided by their lengths; gradients are then
+            with respect to those.
     """
 
     def __init__(self, table: Tensor, *, is_normalized: bool) -> None:
-        self.table, self.is_normalized = table, is_normalized
-        self.first_moments, self.second_moments = torch.zeros_like(table), torch.zeros_like(table)
+        self.table = table
+        self.is_normalized = is_normalized
+        self.first_moments = torch.zeros_like(table)
+        self.second_moments = torch.zeros_like(table)
         self.last_steps = torch.zeros(len(table), dtype=torch.int32)
-        tensors = (self.table, self.first_moments, self.second_moments, self.last_steps)
-        self._state = tuple(tensor.numpy() for tensor in tensors)
+        # Views of the same memory, made once: a step is called thousands of times.
+        self._state = (
+            self.table.numpy(),
+            self.first_moments.numpy(),
+            self.second_moments.numpy(),
+            self.last_steps.numpy(),
+        )
 
     def fetch(self, rows: Tensor, rule: AdamRule, step: int) -> Tensor:
-        """Copies of rows as the loss sees them after so many steps."""
+        """Copies of rows as the loss sees them after this many steps."""
         vectors = torch.empty((len(rows), self.table.shape[1]))
         native.adam_fetch(
             *self._state, rows.numpy(), step, *rule.numbers(), self.is_normalized, vectors.numpy()
@@ -80,10 +90,11 @@ class AdamTable:
 
         Args:
             rows: each one once.
-            gradient: with respect to what `fetch` gave; used up.
-            rule: of the optimiser.
+            gradient: with respect to what `fetch` returned; overwritten.
+            rule: the numbers of this step.
             step: its number, from 1.
         """
+        # No rows would mean all of them to the compiled function.
         if len(rows):
             self._update(rows.numpy(), gradient, rule, step, _NONE)
 
@@ -91,7 +102,10 @@ class AdamTable:
         self, gradient: Tensor, rule: AdamRule, step: int, *, out: Tensor | None = None
     ) -> None:
         """Make a step on all rows, and write them, divided by their lengths, into `out`."""
-        self._update(_ALL, gradient, rule, step, _NONE if out is None else out.numpy())
+        written = _NONE
+        if out is not None:
+            written = out.numpy()
+        self._update(_ALL, gradient, rule, step, written)
 
     def _update(
         self, rows: np.ndarray, gradient: Tensor, rule: AdamRule, step: int, out: np.ndarray
@@ -103,5 +117,5 @@ class AdamTable:
 
 
 def takes_adam(table: Tensor) -> bool:
-    """Whether the compiled functions are there for this table."""
+    """Whether the compiled functions exist for this table."""
     return runs_compiled(table)

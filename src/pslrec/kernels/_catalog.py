@@ -1,249 +1,302 @@
-"""Exact training in one compiled pass: the losses whose value is a function of one variable per user.
+"""Exact training in one compiled pass: losses whose value is a function of one variable per user.
 
-    log-sum   L_u = sum over the positives i of u of  log H_u(s_i),    H_u(x) = sum_j w_j sigma(s_j - x)^exponent
-    inside    the same with                                            H_u(x) = sum_j w_j sigma(exponent * (s_j - x))
-    mean      L_u = sum over the positives i of u of  sum_j w_j log sigma(s_j - s_i) / sum_j w_j
+    log-sum   L_u = sum over the positives i of u of log H_u(s_i),
+              H_u(x) = sum_j w_j sigma(s_j - x)^exponent
+    inside    the same with H_u(x) = sum_j w_j sigma(exponent * (s_j - x))
+    mean      L_u = sum over the positives i of u of
+              sum_j w_j log sigma(s_j - s_i) / sum_j w_j
 
-One matrix product gives all scores of the block, a row operation turns them into the gradient in place, two more products
-carry it to users and items. `docs/explanation/exact.md` tells why the row operation does not grow with the number of
-positives. The twins are the losses themselves, by `catalog_values`.
+One matrix product gives all scores of a block of users, a row operation turns them into the
+gradient in place, two more products carry it to users and items. `docs/explanation/exact.md` explains why
+the row operation does not grow with the number of positives. The twins are the losses themselves, by
+`catalog_values`.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pslrec.kernels._catalog_block import CatalogBlock
+from pslrec.forms import FusedForm
 from pslrec.kernels._log_sum import SURROGATES
-from pslrec.kernels._memory import KeptMemory
 from pslrec.kernels._native import native
 from pslrec.kernels._sampled import runs_compiled
-
-__all__ = [
-    "CatalogBlock",
-    "CatalogPass",
-    "RowOperation",
-    "catalog_log_sums",
-    "catalog_row_values",
-    "takes_rows",
-]
+from pslrec.rows import Rows
 
 TOLERANCE = 1e-7
 FIRST_NODES = 8
 
-# The numbers by which the compiled module knows them.
+# The numbers by which the compiled module knows the operations.
 OPERATIONS = {("log-sum", surrogate): number for number, surrogate in enumerate(SURROGATES)}
-OPERATIONS |= {
-    ("mean", "softplus"): 5,
-    ("inside", "tanh"): 6,
-    ("inside", "relu"): 7,
-    ("inside", "softplus"): 8,
-}
-OPERATIONS |= {("inside", "atan"): 9}
+OPERATIONS["mean", "softplus"] = 5
+OPERATIONS["inside", "tanh"] = 6
+OPERATIONS["inside", "relu"] = 7
+OPERATIONS["inside", "softplus"] = 8
+OPERATIONS["inside", "atan"] = 9
+
+_SOFTMAX = FusedForm("log-sum", "exp")
 
 
-@dataclass(frozen=True)
-class RowOperation:
-    """What becomes of a user's scores.
+class CatalogLists(NamedTuple):
+    """Which items are positives and negatives in each row of a matrix of scores.
 
     Args:
-        kind: `log-sum`, `inside` or `mean`, as above.
-        surrogate: sigma.
-        exponent: 1 / temperature.
+        owners: whose lists belong to each row of scores, shape (block,), int64.
+        positives: items to be ranked high, by owner.
+        taken: items that are not negatives, by owner; all others weigh 1.
+        n_items: size of the catalogue, which is the width of the scores.
+        false_negatives: items that are negatives although they may be taken, by owner.
+        noise: what the false negatives of an owner weigh together, as a share of all weight.
+    """
+
+    owners: np.ndarray
+    positives: Rows
+    taken: Rows
+    n_items: int
+    false_negatives: Rows | None = None
+    noise: float = 0.0
+
+
+def takes_catalog(vectors: Tensor, form: FusedForm) -> bool:
+    """Whether the compiled row operation exists for these vectors and this form."""
+    return runs_compiled(vectors) and (form.kind, form.surrogate) in OPERATIONS
+
+
+def row_gradients(
+    scores: Tensor,
+    lists: CatalogLists,
+    form: FusedForm,
+    *,
+    tolerance: float = TOLERANCE,
+    first_nodes: int = FIRST_NODES,
+) -> Tensor:
+    """`L_u` of every row of scores, float64; the scores become its gradient, in place.
+
+    The factor of the form is left to the caller, for whom it is one with the mean over a batch.
+
+    Args:
+        scores: shape (block, n_items), float32.
+        lists: what each row's items are.
+        form: what is computed.
         tolerance: of the interpolation, relative to the loss; 0 stays at `first_nodes` nodes.
         first_nodes: how many nodes are tried first.
     """
-
-    kind: Literal["log-sum", "inside", "mean"]
-    surrogate: str
-    exponent: float = 1.0
-    tolerance: float = TOLERANCE
-    first_nodes: int = FIRST_NODES
-
-
-def takes_rows(tensor: Tensor, operation: RowOperation) -> bool:
-    """Whether the compiled row operation is there for these vectors and this loss."""
-    return runs_compiled(tensor) and (operation.kind, operation.surrogate) in OPERATIONS
-
-
-def catalog_row_values(
-    users: Tensor, items: Tensor, block: CatalogBlock, operation: RowOperation, *, scale: float
-) -> Tensor:
-    """`L_u` of every user of the block, shape (block,), float64; differentiable in `users` and `items`.
-
-    Args:
-        users: the block's user vectors, shape (block, dimension), float32.
-        items: the whole table, shape (n_items, dimension).
-        block: whose vectors these are.
-        operation: what is computed; one that the compiled module `takes_rows`.
-        scale: factor of the scores: 1/2 makes half cosines of unit vectors.
-    """
-    if users.shape[0] != len(block.users) or items.shape[0] != block.pool.n_items:
-        raise ValueError(
-            f"`users` and `items` must have a row for each of the block's {len(block.users)} users and of the catalogue's "
-            f"{block.pool.n_items} items, got {users.shape[0]} and {items.shape[0]}"
-        )
-    values: Tensor = _CatalogRows.apply(users, items, block, operation, scale)  # type: ignore[no-untyped-call]
-    return values
-
-
-def row_gradients(scores: Tensor, block: CatalogBlock, operation: RowOperation) -> Tensor:
-    """`L_u` of every row of scores (block, n_items), float64; the scores become its gradient, in place."""
     values = torch.empty(len(scores), dtype=torch.float64)
-    pool = block.pool
-    extras = pool.false_negatives or pool.taken
+    false_negatives = lists.false_negatives
+    noise = lists.noise
+    if false_negatives is None:
+        # The compiled function wants some lists here, and does not read them without noise.
+        false_negatives = lists.taken
+        noise = 0.0
     native.catalog_rows(
-        OPERATIONS[operation.kind, operation.surrogate],
-        operation.exponent,
-        operation.tolerance,
-        operation.first_nodes,
+        OPERATIONS[form.kind, form.surrogate],
+        form.exponent,
+        tolerance,
+        first_nodes,
         scores.numpy(),
-        block.users.numpy(),
-        *block.positives.arrays,
-        *pool.taken.arrays,
-        *extras.arrays,
-        pool.noise if pool.false_negatives is not None else 0.0,
+        lists.owners,
+        lists.positives.offsets,
+        lists.positives.items,
+        lists.taken.offsets,
+        lists.taken.items,
+        false_negatives.offsets,
+        false_negatives.items,
+        noise,
         values.numpy(),
     )
     return values
 
 
 class CatalogPass:
-    """The same without a graph, one block after another in memory that is kept: fresh memory costs as much as a matrix product.
+    """One pass over a block of users and all items, in memory that is kept for the next block.
 
-    Args:
-        operation: what is computed.
-        scale: factor of the scores.
+    Fresh memory of a block's size costs as much as a matrix product. A caller without a graph holds
+    a pass and uses it block after block; the differentiable functions below take an idle one per
+    block and return it on the way back.
+
+    >>> catalog_pass = CatalogPass()
+    >>> catalog_pass.scores((torch.eye(2), torch.tensor([[2.0, 4.0]])), scale=0.5)
+    tensor([[1.],
+            [2.]])
     """
 
-    def __init__(self, operation: RowOperation, *, scale: float) -> None:
-        self._operation, self._scale = operation, scale
+    def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}
-        self._views: dict[tuple[str, int, int], Tensor] = {}
-        self._users = self._items = self._slopes = torch.empty(0, 0)
+        self.slopes = torch.empty(0, 0)
 
-    def values(self, users: Tensor, items: Tensor, block: CatalogBlock) -> Tensor:
-        """`L_u` of every user of the block; arguments as in `catalog_row_values`."""
-        self._users, self._items = users, items
-        self._slopes = self._memory("slopes", len(users), len(items))
-        _multiply(users, items.T, self._scale, self._slopes)
-        return row_gradients(self._slopes, block, self._operation)
+    def scores(self, *factors: tuple[Tensor, Tensor], scale: float = 1.0) -> Tensor:
+        """`scale * (left @ right.T)`, added up over all pairs of tables; held until the next call.
 
-    def gradients(self, factor: float) -> tuple[Tensor, Tensor]:
-        """Gradients of `factor * sum(values)` in users and items; they hold until the next call."""
-        user_gradients = self._memory("users", *self._users.shape)
-        item_gradients = self._memory("items", *self._items.shape)
-        _multiply(self._slopes, self._items, factor * self._scale, user_gradients)
-        _multiply(self._slopes.T, self._users, factor * self._scale, item_gradients)
+        Args:
+            factors: tables of shapes (block, any) and (n_items, the same).
+            scale: 1/2 makes half cosines of unit vectors.
+        """
+        left, right = factors[0]
+        self.slopes = self._memory("slopes", len(left), len(right))
+        for number, (left, right) in enumerate(factors):
+            # The memory holds anything, so the first product must overwrite and not add.
+            keep = min(number, 1)
+            torch.addmm(self.slopes, left, right.T, beta=keep, alpha=scale, out=self.slopes)
+        return self.slopes
+
+    def values(self, lists: CatalogLists, form: FusedForm) -> Tensor:
+        """`L_u` of every user by the last scores, which become its gradient in place."""
+        return row_gradients(self.slopes, lists, form)
+
+    def gradients(self, users: Tensor, items: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+        """Gradients of `factor * sum(values)` in the tables; they hold until the next call.
+
+        Args:
+            users: whose scores with `items` the pass began with.
+            items: the other table.
+            factor: of the loss, times the scale of the scores. It costs nothing within a product,
+                and a walk over the table anywhere else.
+        """
+        user_gradients = self._memory("users", *users.shape)
+        item_gradients = self._memory("items", *items.shape)
+        torch.addmm(user_gradients, self.slopes, items, beta=0, alpha=factor, out=user_gradients)
+        torch.addmm(item_gradients, self.slopes.T, users, beta=0, alpha=factor, out=item_gradients)
         return user_gradients, item_gradients
 
+    def gradients_by_row(
+        self, tables: Sequence[Tensor], factors: Tensor, wanted: Sequence[bool]
+    ) -> list[Tensor | None]:
+        """Gradients of `sum(factors * values)` in all tables, in fresh memory.
+
+        Autograd keeps what it is given, so none of this may lie in memory that is used again.
+
+        Args:
+            tables: left, right, left, right, ... in the order of the pairs that `scores` took.
+            factors: by row of the scores, shape (block,).
+            wanted: of which tables; the others cost nothing. Items stand still for new users, whose
+                request should not pay for a gradient of the size of the catalogue.
+        """
+        by_row = factors.unsqueeze(1)
+        found: list[Tensor | None] = []
+        for number in range(len(tables)):
+            is_left = number % 2 == 0
+            if not wanted[number]:
+                found.append(None)
+            elif is_left:
+                found.append(torch.mm(self.slopes, tables[number + 1]).mul_(by_row))
+            else:
+                found.append(torch.mm(self.slopes.T, tables[number - 1] * by_row))
+        return found
+
     def _memory(self, name: str, rows: int, columns: int) -> Tensor:
-        view = self._views.get((name, rows, columns))
-        if view is None:
-            if name not in self._kept or self._kept[name].numel() < rows * columns:
-                # A later block may have some more users.
-                self._kept[name] = torch.empty(rows * columns + rows * columns // 4)
-                self._views = {key: each for key, each in self._views.items() if key[0] != name}
-            view = self._kept[name][: rows * columns].view(rows, columns)
-            self._views[name, rows, columns] = view
-        return view
+        size = rows * columns
+        kept = self._kept.get(name)
+        if kept is None or kept.numel() < size:
+            # A later block may have some more users.
+            kept = torch.empty(size + size // 4)
+            self._kept[name] = kept
+        return kept.as_strided((rows, columns), (columns, 1))
 
 
-def _multiply(left: Tensor, right: Tensor, factor: float, out: Tensor) -> None:
-    """`factor * left @ right`; the factor costs nothing here, and as much as a small step's bookkeeping elsewhere."""
-    torch.addmm(out, left, right, beta=0, alpha=factor, out=out)
+# A graph holds its pass until it was walked back; one that never is, is freed with its pass.
+# Taking from a list and putting back are single operations, so threads do not meet in a pass.
+_IDLE: list[CatalogPass] = []
 
 
-def catalog_log_sums(block: CatalogBlock, *factors: tuple[Tensor, Tensor]) -> Tensor:
-    """`log sum_j w_j exp(sum_f <left_f[u], right_f[j]>)` of every user of the block, shape (block,), float32.
+def _idle_pass() -> CatalogPass:
+    try:
+        return _IDLE.pop()
+    except IndexError:
+        return CatalogPass()
 
-    Differentiable in all tables; only those that ask for a gradient cost a product on the way back. For tensors that
-    `runs_compiled` takes.
+
+def catalog_row_values(
+    users: Tensor, items: Tensor, lists: CatalogLists, form: FusedForm, *, scale: float
+) -> Tensor:
+    """`L_u` of every user of a block, float64; differentiable in `users` and `items`.
 
     Args:
-        block: its users have a positive at least.
-        factors: pairs of tables whose products are added up, shapes (block, any) and (n_items, the same).
+        users: the block's user vectors, shape (block, dimension), float32.
+        items: the whole table, shape (n_items, dimension).
+        lists: what each row's items are.
+        form: what is computed; one that `takes_catalog`. Its factor is left to the caller.
+        scale: factor of the scores: 1/2 makes half cosines of unit vectors.
     """
-    sums: Tensor = _LogSums.apply(block, *(table for pair in factors for table in pair))  # type: ignore[no-untyped-call]
+    # The compiled function writes wherever the lists say; a smaller table would be overrun.
+    if len(users) != len(lists.owners) or len(items) != lists.n_items:
+        raise ValueError(
+            "`users` and `items` must have a row for each of the block's "
+            f"{len(lists.owners)} users and of the catalogue's {lists.n_items} items, "
+            f"got {len(users)} and {len(items)}"
+        )
+    arguments = (users, items, lists, form, scale)
+    values: Tensor = _CatalogRows.apply(*arguments)  # type: ignore[no-untyped-call]
+    return values
+
+
+def catalog_log_sums(lists: CatalogLists, *factors: tuple[Tensor, Tensor]) -> Tensor:
+    """`log sum_j w_j exp(sum_f <left_f[u], right_f[j]>)` of every user, shape (block,), float32.
+
+    Differentiable in all tables; only those that ask for a gradient cost a product on the way back.
+    For tensors that `runs_compiled` takes.
+
+    Args:
+        lists: what each row's items are; every user has a positive at least.
+        factors: tables whose products are added up, shapes (block, any) and (n_items, the same).
+    """
+    tables = [table for pair in factors for table in pair]
+    sums: Tensor = _LogSums.apply(lists, *tables)  # type: ignore[no-untyped-call]
     return sums
 
 
-_MEMORY = KeptMemory()
+class _CatalogRows(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, users: Tensor, items: Tensor, lists: CatalogLists, form: FusedForm, scale: float
+    ) -> Tensor:
+        users = users.detach()
+        items = items.detach()
+        catalog_pass = _idle_pass()
+        catalog_pass.scores((users, items), scale=scale)
+        values = catalog_pass.values(lists, form)
+        ctx.save_for_backward(users, items)
+        ctx.catalog_pass = catalog_pass
+        ctx.scale = scale
+        return values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factors = (ctx.scale * gradients[0]).float()
+        found = ctx.catalog_pass.gradients_by_row(ctx.saved_tensors, factors, ctx.needs_input_grad)
+        _IDLE.append(ctx.catalog_pass)
+        ctx.catalog_pass = None  # a second way back would find another block's slopes
+        return *found, None, None, None
 
 
 class _LogSums(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, block: CatalogBlock, *tables: Tensor) -> Tensor:
+    def forward(ctx: Any, lists: CatalogLists, *tables: Tensor) -> Tensor:
         tables = tuple(table.detach() for table in tables)
-        slopes = _MEMORY.take(len(tables[0]), len(tables[1]))
-        for number, (left, right) in enumerate(zip(tables[::2], tables[1::2], strict=True)):
-            torch.addmm(slopes, left, right.T, beta=min(number, 1), out=slopes)
-        owners, items = block.pairs()
+        catalog_pass = _idle_pass()
+        slopes = catalog_pass.scores(*zip(tables[::2], tables[1::2], strict=True))
+        owners, items = (torch.from_numpy(each) for each in lists.positives.positions(lists.owners))
         counts = torch.bincount(owners, minlength=len(slopes))
         at_positives = slopes[owners, items].double()
         # SL, which is the log-sum less the positive, for each of a user's positives.
-        values = row_gradients(slopes, block, RowOperation("log-sum", "exp"))
-        ctx.slopes = slopes
+        values = catalog_pass.values(lists, _SOFTMAX)
         if any(ctx.needs_input_grad):
             slopes.index_put_((owners, items), torch.ones(len(owners)), accumulate=True)
             ctx.save_for_backward(counts, *tables)
+            ctx.catalog_pass = catalog_pass
         else:
-            _MEMORY.give_back(slopes)
+            _IDLE.append(catalog_pass)
         return (values.index_add(0, owners, at_positives) / counts).float()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         counts, *tables = ctx.saved_tensors
-        factors = (gradients[0] / counts).unsqueeze(1)
-        found: list[Tensor | None] = [None]
-        for n in range(len(tables)):
-            if not ctx.needs_input_grad[n + 1]:
-                found.append(None)
-            elif n % 2 == 0:
-                found.append(torch.mm(ctx.slopes, tables[n + 1]).mul_(factors))
-            else:
-                found.append(torch.mm(ctx.slopes.T, tables[n - 1] * factors))
-        _MEMORY.give_back(ctx.slopes)
-        ctx.slopes = None  # a second way back would find another block's
-        return tuple(found)
-
-
-class _CatalogRows(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        users: Tensor,
-        items: Tensor,
-        block: CatalogBlock,
-        operation: RowOperation,
-        scale: float,
-    ) -> Tensor:
-        users, items = users.detach(), items.detach()
-        slopes = _MEMORY.take(len(users), len(items))
-        _multiply(users, items.T, scale, slopes)
-        values = row_gradients(slopes, block, operation)
-        ctx.save_for_backward(users, items)
-        ctx.slopes, ctx.scale = slopes, scale
-        return values
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, *gradients: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        users, items = ctx.saved_tensors
-        factors = (ctx.scale * gradients[0]).float().unsqueeze(1)
-        user_gradients = item_gradients = None
-        if ctx.needs_input_grad[0]:
-            user_gradients = torch.mm(ctx.slopes, items).mul_(factors)
-        # Items stand still for new users, whose request should not pay for a gradient of the size
-        # of the catalogue.
-        if ctx.needs_input_grad[1]:
-            item_gradients = torch.mm(ctx.slopes.T, users * factors)
-        _MEMORY.give_back(ctx.slopes)
-        ctx.slopes = None  # a second way back would find another block's
-        return user_gradients, item_gradients, None, None, None
+        factors = gradients[0] / counts
+        found = ctx.catalog_pass.gradients_by_row(tables, factors, ctx.needs_input_grad[1:])
+        _IDLE.append(ctx.catalog_pass)
+        ctx.catalog_pass = None  # a second way back would find another block's slopes
+        return None, *found

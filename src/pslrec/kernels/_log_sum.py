@@ -1,8 +1,9 @@
-"""The losses that are the logarithm of a sum over negatives, value and gradient in one pass over the scores.
+"""Losses that are the logarithm of a sum over sampled negatives, value and gradient in one pass.
 
     L_b = log sum_n sigma(scores[b, n] - scores[b, 0])^exponent,    n = 1, 2, ...
 
-Column 0 is the positive. With sigma = exp and exponent 1/temperature this is the softmax loss, with the other surrogates PSL.
+Column 0 is the positive. With sigma = exp and exponent 1/temperature this is the softmax loss, with
+the other surrogates PSL.
 """
 
 import math
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from pslrec.forms import FusedForm
 from pslrec.kernels._native import native
 from pslrec.kernels._sampled import (
     check_shapes,
@@ -35,9 +37,9 @@ def sampled_log_sum(
     exponent: float,
     scale: float,
 ) -> Tensor:
-    """The loss of each row of a batch of sampled candidates, shape (batch,); see `sampled_scores` for the arguments.
+    """The loss of each row of a batch of sampled candidates, shape (batch,).
 
-    A row with a score that is NaN or infinite gives NaN.
+    Differentiable in `users` and `items`. A row with a score that is NaN or infinite gives NaN.
 
     Args:
         users: one vector per row, shape (batch, dimension).
@@ -51,7 +53,7 @@ def sampled_log_sum(
         raise ValueError(
             f"`candidates` must have the positives in column 0, got shape {tuple(candidates.shape)}"
         )
-    if not takes_log_sum(users, surrogate):
+    if not runs_compiled(users) or surrogate not in SURROGATES:
         scores = sampled_scores_plainly(users, items, candidates, scale)
         return log_sum_plainly(scores, surrogate=surrogate, exponent=exponent)
     check_shapes(users, items, candidates)
@@ -64,13 +66,16 @@ def sampled_log_sum(
 def log_sum_plainly(scores: Tensor, *, surrogate: str, exponent: float) -> Tensor:
     """The same in torch, from the scores: the positive's in column 0, its negatives' in the others.
 
-    >>> log_sum_plainly(torch.tensor([[0.5, 0.0, 0.5]]), surrogate="relu", exponent=2.0)  # log(0.5² + 1²)
+    >>> scores = torch.tensor([[0.5, 0.0, 0.5]])
+    >>> log_sum_plainly(scores, surrogate="relu", exponent=2.0)  # log(0.5² + 1²)
     tensor([0.2231])
     """
-    logarithms = _LOGARITHMS[surrogate](scores[:, 1:] - scores[:, :1])
+    differences = scores[:, 1:] - scores[:, :1]
+    logarithms = _LOGARITHMS[surrogate](differences)
     return torch.logsumexp(exponent * logarithms, dim=1)
 
 
+# Written here again, as the kernels must not know the losses that they are checked against.
 _LOGARITHMS: dict[str, Callable[[Tensor], Tensor]] = {
     "exp": lambda difference: difference,
     "tanh": lambda difference: math.log(2.0) + functional.logsigmoid(2.0 * difference),
@@ -80,9 +85,10 @@ _LOGARITHMS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def takes_log_sum(tensor: Tensor, surrogate: str) -> bool:
-    """Whether the fused operation is there for these vectors and this surrogate."""
-    return runs_compiled(tensor) and surrogate in SURROGATES
+def takes_sampled(vectors: Tensor, form: FusedForm) -> bool:
+    """Whether `sampled_log_sum` computes this form, fused, for these vectors."""
+    is_known = form.kind == "log-sum" and form.surrogate in SURROGATES
+    return is_known and runs_compiled(vectors)
 
 
 class _SampledLogSum(torch.autograd.Function):
@@ -96,7 +102,8 @@ class _SampledLogSum(torch.autograd.Function):
         exponent: float,
         scale: float,
     ) -> Tensor:
-        users, items = users.detach().contiguous(), items.detach().contiguous()
+        users = users.detach().contiguous()
+        items = items.detach().contiguous()
         scores = torch.empty(candidates.shape, dtype=torch.float32)
         values = torch.empty(len(candidates), dtype=torch.float32)
         native.sampled_scores(users, items, candidates, scale, scores)
@@ -110,7 +117,8 @@ class _SampledLogSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         users, items, candidates, slopes = ctx.saved_tensors
-        # In place: torch refuses to walk through the graph a second time, rather than use what has been changed.
+        # In place: torch refuses to walk through the graph a second time, rather than use what has
+        # been changed.
         slopes = slopes.mul_(gradients[0].unsqueeze(1))
         user_gradients, item_gradients = sampled_gradients(
             users, items, candidates, slopes, ctx.scale

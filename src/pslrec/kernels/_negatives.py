@@ -1,115 +1,119 @@
-"""Drawing negatives by counter: the items of a pair depend on seed, epoch, pair and draw, and on nothing else."""
-
-from dataclasses import dataclass
-from functools import cached_property
+"""Drawing negatives by counter: an item depends on key, pair and draw, and on nothing else."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pslrec.kernels._native import IS_COMPILED, native
+from pslrec.rows import Rows
 
 _GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Lists of item rows, one per user, ascending, laid end to end.
+def draw_negatives(
+    candidates: Tensor,
+    users: Tensor,
+    *,
+    key: int,
+    pairs: Tensor,
+    taken: Rows,
+    n_items: int,
+    false_negatives: Rows | None = None,
+    noise: float = 0.0,
+    replacement: bool = True,
+) -> None:
+    """Fill columns 1, 2, ... of `candidates` with negatives, uniform over the items not taken.
 
     Args:
-        offsets: where each user's list begins and the one before it ends, shape (n_users + 1,), int64.
-        items: all lists, int32.
-    """
-
-    offsets: Tensor
-    items: Tensor
-
-    def lengths(self) -> Tensor:
-        """Items of each user."""
-        return self.offsets[1:] - self.offsets[:-1]
-
-    @cached_property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Offsets and items as numpy's arrays, which the compiled functions take five times faster."""
-        return self.offsets.numpy(), self.items.numpy()
-
-
-@dataclass(frozen=True, eq=False)
-class NegativePool:
-    """Where the negatives of a user come from.
-
-    Args:
+        candidates: shape (batch, 1 + negatives), int32; column 0 is left as it is.
+        users: the user of each row, shape (batch,), int32.
+        key: derived from seed and epoch.
+        pairs: number of each row's pair in the training data, shape (batch,), int64; draws depend
+            on it.
         taken: items that are never drawn, by user.
         n_items: size of the catalogue.
-        false_negatives: items that are drawn in spite of being liked, by user, with probability `noise` per draw.
+        false_negatives: items that are drawn with probability `noise`, by user, taken or not.
         noise: 0 draws from the items that are not taken alone.
-        replacement: whether an item may come twice among the negatives of a pair. If not, it comes twice only where
-            there are fewer items than draws, after all have come once; false negatives still repeat.
+        replacement: whether an item may come twice among the negatives of a pair. If not, it comes
+            twice only where there are fewer items than draws, after all have come once; false
+            negatives still repeat.
     """
-
-    taken: Rows
-    n_items: int
-    false_negatives: Rows | None = None
-    noise: float = 0.0
-    replacement: bool = True
-
-
-def draw_negatives(
-    pool: NegativePool, key: int, pairs: Tensor, users: Tensor, candidates: Tensor
-) -> None:
-    """Fill columns 1, 2, ... of `candidates` with negatives, uniform over the items of the pool.
-
-    Args:
-        pool: where they come from.
-        key: derived from seed and epoch.
-        pairs: number of each pair in the training data, shape (batch,), int64; draws depend on it.
-        users: the pair's user, shape (batch,), int32.
-        candidates: shape (batch, 1 + negatives), int32; column 0 is left as it is.
-    """
+    if false_negatives is None:
+        noise = 0.0
+        # The compiled function wants some lists here, and does not read them without noise.
+        false_negatives = taken
     if not IS_COMPILED:
-        candidates[:, 1:] = draw_negatives_plainly(pool, key, pairs, users, candidates.shape[1] - 1)
+        candidates[:, 1:] = draw_negatives_plainly(
+            users,
+            candidates.shape[1] - 1,
+            key=key,
+            pairs=pairs,
+            taken=taken,
+            n_items=n_items,
+            false_negatives=false_negatives,
+            noise=noise,
+            replacement=replacement,
+        )
         return
-    false_negatives = pool.false_negatives or pool.taken
-    draw = native.draw_negatives if pool.replacement else native.draw_distinct_negatives
+    draw = native.draw_negatives
+    if not replacement:
+        draw = native.draw_distinct_negatives
     draw(
         key,
-        pairs,
-        users,
-        pool.taken.offsets,
-        pool.taken.items,
+        pairs.numpy(),
+        users.numpy(),
+        taken.offsets,
+        taken.items,
         false_negatives.offsets,
         false_negatives.items,
-        pool.noise if pool.false_negatives is not None else 0.0,
-        pool.n_items,
-        candidates,
+        noise,
+        n_items,
+        candidates.numpy(),
     )
 
 
 def draw_negatives_plainly(
-    pool: NegativePool, key: int, pairs: Tensor, users: Tensor, count: int
+    users: Tensor,
+    count: int,
+    *,
+    key: int,
+    pairs: Tensor,
+    taken: Rows,
+    n_items: int,
+    false_negatives: Rows | None = None,
+    noise: float = 0.0,
+    replacement: bool = True,
 ) -> Tensor:
-    """The same in numpy: shape (batch, count)."""
-    with np.errstate(over="ignore"):  # the arithmetic is modulo 2^64
-        streams = _mixed(
-            np.uint64(key) + (pairs.numpy().astype(np.uint64) + np.uint64(1)) * _GOLDEN_RATIO
-        )
-        draws = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_RATIO
-        numbers = _mixed(streams[:, None] + draws)
+    """The same in numpy: shape (batch, count), arguments as in `draw_negatives`."""
+    numbers = _numbers(key, pairs.numpy(), count)
     rows = users.numpy().astype(np.int64)
-    n_free = pool.n_items - pool.taken.lengths().numpy()[rows]
-    ranks = (
-        _below(numbers, n_free[:, None]) if pool.replacement else _distinct_ranks(numbers, n_free)
-    )
-    ordinary = _free_items(pool, rows, ranks)
-    if pool.false_negatives is None or pool.noise <= 0:
+    n_free = n_items - taken.lengths[rows]
+    ranks = _below(numbers, n_free[:, None])
+    if not replacement:
+        ranks = _distinct_ranks(numbers, n_free)
+    ordinary = _free_items(taken, n_items, rows, ranks)
+    if false_negatives is None or noise <= 0:
         return torch.from_numpy(ordinary)
-    lists = pool.false_negatives
-    lengths = lists.lengths().numpy()[rows]
-    chosen = _below(numbers, np.maximum(lengths, 1)[:, None]) + lists.offsets.numpy()[rows][:, None]
-    false_items = np.append(lists.items.numpy(), 0)[np.minimum(chosen, len(lists.items))]
+    lengths = false_negatives.lengths[rows]
+    # A user without false negatives picks nothing; the limit of 1 only avoids a draw from nothing.
+    picked = _below(numbers, np.maximum(lengths, 1)[:, None])
+    places = picked + false_negatives.offsets[rows][:, None]
+    padded = np.append(false_negatives.items, 0)
+    false_items = padded[np.minimum(places, len(false_negatives.items))]
+    # The low half decides whether a draw is false, the high half which item it is.
     shares = (numbers & np.uint64(0xFFFFFFFF)).astype(np.float64) * 2.0**-32
-    is_false = (shares < pool.noise) & (lengths > 0)[:, None]
-    return torch.from_numpy(np.where(is_false, false_items, ordinary).astype(np.int32))
+    is_false = (shares < noise) & (lengths > 0)[:, None]
+    drawn = np.where(is_false, false_items, ordinary)
+    return torch.from_numpy(drawn.astype(np.int32))
+
+
+def _numbers(key: int, pairs: np.ndarray, count: int) -> np.ndarray:
+    """One random number of 64 bits for each pair and draw."""
+    with np.errstate(over="ignore"):  # the arithmetic is modulo 2^64
+        of_pairs = (pairs.astype(np.uint64) + np.uint64(1)) * _GOLDEN_RATIO
+        streams = _mixed(np.uint64(key) + of_pairs)
+        draws = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN_RATIO
+        return _mixed(streams[:, None] + draws)
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:
@@ -120,18 +124,22 @@ def _mixed(value: np.ndarray) -> np.ndarray:
 
 
 def _below(numbers: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Whole numbers below the limits: the high half of a number, scaled instead of divided."""
     scaled = (numbers >> np.uint64(32)) * limits.astype(np.uint64)
     below: np.ndarray = (scaled >> np.uint64(32)).astype(np.int64)
     return below
 
 
 def _distinct_ranks(numbers: np.ndarray, n_free: np.ndarray) -> np.ndarray:
-    # Floyd's way to a random subset: draw among ever more ranks, and take the last of them where one came before.
-    count, every_row = numbers.shape[1], np.arange(len(numbers))
+    # Floyd's way to a random subset: draw among ever more ranks, and take the last of them where
+    # one came before.
+    count = numbers.shape[1]
+    every_row = np.arange(len(numbers))
     ranks = np.empty(numbers.shape, dtype=np.int64)
     drawn = np.zeros((len(numbers), int(n_free.max(initial=0))), dtype=bool)
     for draw in range(count):
         within = draw % n_free
+        # All items have come once; the next round begins.
         drawn[within == 0] = False
         last = n_free - np.minimum(n_free, count - draw + within) + within
         rank = _below(numbers[:, draw], last + 1)
@@ -141,15 +149,14 @@ def _distinct_ranks(numbers: np.ndarray, n_free: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _free_items(pool: NegativePool, users: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    # The item of rank r among those not taken is r + k, where k counts the taken items t_i with t_i - i <= r. One
-    # search serves all users: adding user * n_items keeps the lists apart.
-    offsets, taken = pool.taken.offsets.numpy(), pool.taken.items.numpy().astype(np.int64)
-    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    gaps = taken - (np.arange(len(taken)) - offsets[owners]) + owners * pool.n_items
-    before = (
-        np.searchsorted(gaps, ranks + users[:, None] * pool.n_items, side="right")
-        - offsets[users][:, None]
-    )
+def _free_items(taken: Rows, n_items: int, users: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    # The item of rank r among those not taken is r + k, where k counts the taken items t_i with
+    # t_i - i <= r. One search serves all users: adding user * n_items keeps the lists apart.
+    offsets = taken.offsets
+    owners = np.repeat(np.arange(len(taken)), taken.lengths)
+    places = np.arange(len(taken.items)) - offsets[owners]
+    gaps = taken.items.astype(np.int64) - places + owners * n_items
+    wanted = ranks + users[:, None] * n_items
+    before = np.searchsorted(gaps, wanted, side="right") - offsets[users][:, None]
     free: np.ndarray = (ranks + before).astype(np.int32)
     return free

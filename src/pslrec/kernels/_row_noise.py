@@ -1,4 +1,4 @@
-"""Noise on the rows of a table, drawn by counter: a row's noise depends on the key and its number, and on nothing else."""
+"""Noise on the rows of a table, drawn by counter: it depends on key and row number only."""
 
 import math
 from typing import Any
@@ -11,17 +11,19 @@ from pslrec.kernels._sampled import runs_compiled
 
 # 64-bit constants as torch's signed whole numbers hold them; its arithmetic is modulo 2^64.
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15 - 2**64
-_FIRST_FACTOR, _SECOND_FACTOR = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
+_FIRST_FACTOR = 0xBF58476D1CE4E5B9 - 2**64
+_SECOND_FACTOR = 0x94D049BB133111EB - 2**64
 
 
 def add_row_noise(table: Tensor, *, key: int, length: float) -> Tensor:
-    """The table, changed in place: each row plus the signs of its entries times a Gaussian direction of this length.
+    """Add to each row, in place, the signs of its entries times a random vector of this length.
 
-    A row of zeros has no signs and stays as it is. Neither signs nor noise have a gradient: what flows back is that of the sum.
+    The direction of the vector is uniform. A row of zeros has no signs and stays as it is. Neither
+    signs nor noise have a gradient: what flows back is that of the sum.
 
     Args:
-        table: shape (rows, columns), contiguous; no leaf that asks for a gradient.
-        key: of the noise, from 0 to 2^63 - 1; other keys give independent noise.
+        table: shape (rows, columns), contiguous; not a leaf that asks for a gradient.
+        key: of the noise, from 0 to 2^63 - 1; different keys give independent noise.
         length: of each row's noise.
 
     >>> table = torch.tensor([[3.0, -4.0], [0.0, 0.0]])
@@ -53,15 +55,17 @@ def row_noise_plainly(table: Tensor, key: int, length: float) -> Tensor:
     rows = torch.arange(1, n_rows + 1, device=table.device).unsqueeze(1)
     draws = torch.arange(1, n_pairs + 1, device=table.device)
     numbers = _mixed(_mixed(key + rows * _GOLDEN_RATIO) + draws * _GOLDEN_RATIO)
-    # Box and Muller's way: 24 bits for the radius, 24 for an angle within an eighth of a turn, 2 for the quarter.
+    # Box and Muller's way: 24 bits for the radius, 24 for an angle within an eighth of a turn, 2
+    # for the quarter.
     shares = (_shifted(numbers, 40) + 0.5).to(torch.float64) * 2.0**-24
     radii = torch.sqrt(-2 * torch.log(shares))
-    fractions = (numbers << 32) >> 40
-    angles = (fractions.to(torch.float64) + 0.5) * (math.pi / 4 * 2.0**-23) + (numbers & 3) * (
-        math.pi / 2
-    )
-    noise = torch.cat([radii * torch.cos(angles), radii * torch.sin(angles)], dim=1)[:, :n_columns]
-    return (length * torch.nn.functional.normalize(noise, dim=1)).to(table.dtype)
+    fractions = ((numbers << 32) >> 40).to(torch.float64)
+    eighths = (fractions + 0.5) * (math.pi / 4 * 2.0**-23)
+    quarters = (numbers & 3) * (math.pi / 2)
+    angles = eighths + quarters
+    noise = torch.cat([radii * torch.cos(angles), radii * torch.sin(angles)], dim=1)
+    directions = torch.nn.functional.normalize(noise[:, :n_columns], dim=1)
+    return (length * directions).to(table.dtype)
 
 
 def _mixed(values: Tensor) -> Tensor:

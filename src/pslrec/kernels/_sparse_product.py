@@ -1,6 +1,7 @@
 """Sparse times dense, with gradients: what propagation over a graph consists of.
 
-Matrices are in compressed rows (CSR). The result does not depend on the number of threads, as each row is summed by one.
+Matrices are in compressed rows (CSR). The result does not depend on the number of threads, as each
+row is summed by one.
 """
 
 import warnings
@@ -42,9 +43,9 @@ class CompressedRows(NamedTuple):
         matrix.sum_duplicates()
         if matrix.nnz > MOST_ENTRIES:
             raise ValueError(f"`matrix` must have at most {MOST_ENTRIES} entries, got {matrix.nnz}")
-        offsets, columns = (
-            torch.from_numpy(index.astype("int32")) for index in (matrix.indptr, matrix.indices)
-        )
+        # The kernel counts with 32 bits, which scipy leaves for larger matrices only.
+        offsets = torch.from_numpy(matrix.indptr.astype("int32"))
+        columns = torch.from_numpy(matrix.indices.astype("int32"))
         return cls(offsets, columns, torch.from_numpy(matrix.data), matrix.shape[1])
 
     @property
@@ -54,12 +55,19 @@ class CompressedRows(NamedTuple):
 
     def transposed(self) -> "CompressedRows":
         """The transpose, again in compressed rows."""
-        parts = [part.cpu().numpy() for part in (self.values, self.columns, self.offsets)]
-        transpose = csr_matrix(tuple(parts), shape=(self.n_rows, self.n_columns)).T.tocsr()
+        parts = (
+            self.values.cpu().numpy(),
+            self.columns.cpu().numpy(),
+            self.offsets.cpu().numpy(),
+        )
+        matrix = csr_matrix(parts, shape=(self.n_rows, self.n_columns))
+        transpose = CompressedRows.from_scipy(matrix.T.tocsr())
         device = self.values.device
-        offsets, columns, values, _ = CompressedRows.from_scipy(transpose)
         return CompressedRows(
-            offsets.to(device), columns.to(device), values.to(device), self.n_rows
+            transpose.offsets.to(device),
+            transpose.columns.to(device),
+            transpose.values.to(device),
+            self.n_rows,
         )
 
 
@@ -78,8 +86,9 @@ def sparse_product(
         transposed: its transpose, which carries gradients back.
         dense: shape (inner, width), of the matrix's dtype.
         addend: added to the product in the same pass, shape (rows, width); nothing if left out.
-        implementation: `auto` takes the compiled kernel where it is built and the tensors lie in main memory; `compiled`
-            insists on it; `portable` is the kernel without wide instructions; `torch` the plain twin.
+        implementation: `auto` takes the compiled kernel where it is built and the tensors lie in
+            main memory; `compiled` insists on it; `portable` is the kernel without wide
+            instructions; `torch` the plain twin.
 
     >>> matrix = CompressedRows.from_scipy(csr_matrix([[0.0, 2.0], [3.0, 4.0]]))
     >>> sparse_product(matrix, matrix.transposed(), torch.eye(2, dtype=torch.float64))
@@ -87,7 +96,8 @@ def sparse_product(
             [3., 4.]], dtype=torch.float64)
     """
     _check(matrix, dense, addend)
-    product: Tensor = _SparseProduct.apply(matrix, transposed, dense, addend, implementation)  # type: ignore[no-untyped-call]
+    arguments = (matrix, transposed, dense, addend, implementation)
+    product: Tensor = _SparseProduct.apply(*arguments)  # type: ignore[no-untyped-call]
     return product
 
 
@@ -110,10 +120,13 @@ class _SparseProduct(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         (gradient,) = gradients
         transposed, matrix, implementation = ctx.arguments
-        back = None
+        of_dense = None
+        of_addend = None
         if ctx.needs_input_grad[2]:
-            back = sparse_product(transposed, matrix, gradient, implementation=implementation)
-        return None, None, back, gradient if ctx.needs_input_grad[3] else None, None
+            of_dense = sparse_product(transposed, matrix, gradient, implementation=implementation)
+        if ctx.needs_input_grad[3]:
+            of_addend = gradient
+        return None, None, of_dense, of_addend, None
 
 
 def torch_product(matrix: CompressedRows, dense: Tensor, addend: Tensor | None = None) -> Tensor:
@@ -128,8 +141,10 @@ def torch_product(matrix: CompressedRows, dense: Tensor, addend: Tensor | None =
             (matrix.n_rows, matrix.n_columns),
             check_invariants=False,
         )
-    product = sparse @ dense.detach()
-    return product if addend is None else product.add_(addend.detach())
+    product: Tensor = sparse @ dense.detach()
+    if addend is not None:
+        product.add_(addend.detach())
+    return product
 
 
 def _compiled_product(
@@ -137,15 +152,18 @@ def _compiled_product(
 ) -> Tensor:
     if not IS_COMPILED:
         raise RuntimeError(
-            "the compiled kernels are not built; use `implementation='torch'` or install with a C++ compiler"
+            "the compiled kernels are not built; use `implementation='torch'` "
+            "or install with a C++ compiler"
         )
+    if addend is not None:
+        addend = addend.detach().contiguous()
     out = dense.new_empty(matrix.n_rows, dense.shape[1])
     native.sparse_product(
         matrix.offsets,
         matrix.columns,
         matrix.values,
         dense.detach().contiguous(),
-        None if addend is None else addend.detach().contiguous(),
+        addend,
         out,
         torch.get_num_threads(),
         portable,
@@ -154,9 +172,8 @@ def _compiled_product(
 
 
 def _has_kernel(dense: Tensor) -> bool:
-    return (
-        IS_COMPILED and dense.device.type == "cpu" and dense.dtype in (torch.float32, torch.float64)
-    )
+    is_known_type = dense.dtype in (torch.float32, torch.float64)
+    return IS_COMPILED and is_known_type and dense.device.type == "cpu"
 
 
 def _check(matrix: CompressedRows, dense: Tensor, addend: Tensor | None) -> None:

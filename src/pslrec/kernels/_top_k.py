@@ -19,7 +19,9 @@ _compiled: Callable[..., bool] | None = getattr(native, "top_k", None)
 
 
 def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values and columns of the `k` largest scores of each row, best first, equal scores by lower column.
+    """Values and columns of the `k` largest scores of each row, best first.
+
+    Of equal scores the one in the lower column comes first.
 
     Args:
         scores: one row per user; minus infinity hides an item, which then comes last. NaN raises.
@@ -30,23 +32,22 @@ def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """
     if scores.ndim != 2 or k < 1:
         raise ValueError(
-            f"`scores` must have two dimensions and `k` be at least 1, got shape {tuple(scores.shape)} and {k}"
+            "`scores` must have two dimensions and `k` be at least 1, "
+            f"got shape {tuple(scores.shape)} and {k}"
         )
     k = min(k, scores.shape[1])
-    if not k:
+    if k == 0:
         # No columns: every list is empty.
-        return scores.new_empty((len(scores), 0)), torch.empty(
-            (len(scores), 0), dtype=torch.int64, device=scores.device
-        )
+        nothing = scores.new_empty((len(scores), 0))
+        return nothing, nothing.to(torch.int64)
     if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
         values, columns = top_k_plainly(scores, k)
         are_numbers = not bool(scores.isnan().any())
     else:
         values = torch.empty((len(scores), k))
         columns = torch.empty((len(scores), k), dtype=torch.int64)
-        are_numbers = _compiled(
-            scores.detach().contiguous().numpy(), values.numpy(), columns.numpy()
-        )
+        given = scores.detach().contiguous()
+        are_numbers = _compiled(given.numpy(), values.numpy(), columns.numpy())
     if not are_numbers:
         raise ValueError(NOT_NUMBERS)
     return values, columns
@@ -59,9 +60,12 @@ def top_k_plainly(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Ten
         values, columns = scores.sort(dim=1, descending=True, stable=True)
         return values, columns
     values, columns = scores.topk(k + 1, dim=1)
-    # `topk` keeps arbitrary ones of several equal scores at the edge, so rows with such an edge are redone.
-    tied = (values[:, k - 1] == values[:, k]).nonzero().flatten()
-    values, columns = values[:, :k], columns[:, :k]
+    # `topk` keeps arbitrary ones of several equal scores at the edge, so rows with such an edge are
+    # redone.
+    is_tied = values[:, k - 1] == values[:, k]
+    tied = is_tied.nonzero().flatten()
+    values = values[:, :k]
+    columns = columns[:, :k]
     for rows in torch.split(tied, _TIED_ROWS):
         values[rows], columns[rows] = _lowest_of_tied(scores[rows], values[rows])
     return _order(values, columns)
@@ -73,13 +77,16 @@ def _lowest_of_tied(
     k = values.shape[1]
     edge = values[:, -1:]
     n_above = (values > edge).sum(dim=1, keepdim=True)
-    equal = scores == edge
-    chosen = (scores > edge) | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= k - n_above))
+    is_equal = scores == edge
+    n_equal_so_far = is_equal.cumsum(dim=1, dtype=torch.int32)
+    is_among_lowest = is_equal & (n_equal_so_far <= k - n_above)
+    chosen = (scores > edge) | is_among_lowest
     columns = chosen.nonzero()[:, 1].reshape(-1, k)
     return scores.gather(1, columns), columns
 
 
 def _order(values: torch.Tensor, columns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    # By column first: the stable sort by value then keeps equal scores in the order of columns.
     columns, by_column = columns.sort(dim=1)
     values, by_value = values.gather(1, by_column).sort(dim=1, descending=True, stable=True)
     return values, columns.gather(1, by_value)

@@ -1,4 +1,4 @@
-"""What every loss promises: scores in, one number out, and the few hooks a trainer calls on all losses alike.
+"""What every loss promises: scores in, one number out, and the hooks a trainer calls on all alike.
 
 Scores are half cosines and temperatures the paper's, unless a loss declares the inner product.
 """
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,10 @@ from pslrec.checks import one_of as one_of  # noqa: PLC0414
 from pslrec.checks import positive_number as positive_number  # noqa: PLC0414
 from pslrec.checks import whole_number as whole_number  # noqa: PLC0414
 from pslrec.errors import ConfigError, PslrecError
+from pslrec.forms import FusedForm
 from pslrec.losses._catalog import CatalogFactors, CatalogStep, CatalogView
 from pslrec.registry import Registry, constructor_parameters
+from pslrec.rows import Rows
 
 Phase = Literal["model", "adversary"]
 SearchSpace = Mapping[str, tuple[float, ...]]
@@ -42,7 +44,7 @@ class DivergenceError(PslrecError, ArithmeticError):
 
 
 def candidate_products(users: Tensor, items: Tensor, candidates: Tensor) -> Tensor:
-    """Inner products of users (batch, dimension) with the rows of `items` named by candidates (batch, any)."""
+    """Inner products of users (batch, dimension) with the rows of `items` that candidates name."""
     # All items at once, then the drawn ones: no tensor of batch x candidates x dimension.
     return (users @ items.T).gather(1, candidates.long())
 
@@ -56,27 +58,29 @@ class Setup:
         n_items: items of the data set.
         dimension: of the backbone's representations.
         generator: source of random initial values.
-        history: the training positives as offsets (n_users + 1,) into item rows (pairs,), grouped by user.
-        products: how to compute what `candidate_products` does; a trainer that has something faster passes it.
+        history: the training positives of each user.
+        products: how to compute what `candidate_products` does; a trainer that has something faster
+            passes it.
     """
 
     n_users: int
     n_items: int
     dimension: int
     generator: torch.Generator | None = None
-    history: tuple[Tensor, Tensor] | None = None
+    history: Rows | None = None
     products: Callable[[Tensor, Tensor, Tensor], Tensor] = candidate_products
 
 
 @dataclass(frozen=True)
 class Step:
-    """The batch that has just been trained on, for losses that look at the model again after it moved.
+    """The batch that has just been trained on, for losses that look at the moved model again.
 
     Args:
         users: row number of the user of each pair, shape (batch,).
         positives: row number of the positive item of each pair, shape (batch,).
         negatives: row numbers of its negatives, shape (batch, negatives).
-        score: gives the current model's scores of users (batch,) for items (batch, any), without a graph.
+        score: gives the current model's scores of users (batch,) for items (batch, any), without a
+            graph.
     """
 
     users: Tensor
@@ -85,38 +89,21 @@ class Step:
     score: Callable[[Tensor, Tensor], Tensor]
 
 
-class LogSumForm(NamedTuple):
-    """A loss that is `factor * log Σ_j σ(s_j - s)^exponent` over the negatives, which can be computed in one fused pass."""
-
-    surrogate: str
-    exponent: float
-    factor: float = 1.0
-
-
-class CatalogForm(NamedTuple):
-    """How a loss is computed over the whole catalogue in one fused pass.
-
-    `log-sum` is `factor * log Σ_j σ(s_j - s)^exponent`, `inside` is `factor * log Σ_j σ(exponent (s_j - s))`, and `mean` is
-    `factor * mean_j log σ(s_j - s)`.
-    """
-
-    kind: Literal["log-sum", "inside", "mean"]
-    surrogate: str
-    exponent: float = 1.0
-    factor: float = 1.0
-
-
 class Loss(nn.Module, ABC):
-    """Base of all losses: `loss(positive_scores, negative_scores)` is the mean over the batch of pairs.
+    """Base of all losses: `loss(positive_scores, negative_scores)` is the mean over a batch.
 
-    `pairwise_values` gives the values before the mean, one per positive. What a loss wants beyond scores it
-    names in `needs`, and gets it by keyword. A trainer treats every loss alike; the hooks do nothing unless a
-    loss fills them:
+    `pairwise_values` gives the values before the mean, one per positive. A subclass writes them
+    down in `_pairwise_values`; nothing else is required. What a loss wants beyond scores it names
+    in `needs`, and gets it by keyword. A trainer treats every loss alike; the hooks do nothing
+    unless a loss fills them:
 
-        loss.build(Setup(n_users, n_items, dimension, generator, history))    # then load_state_dict, if any
-        optimisers = {phase: Adam(... + loss.parameter_groups(learning_rate, phase)) for phase in loss.phases}
+        loss.build(Setup(n_users, n_items, dimension, generator, history))
+        for phase in loss.phases:
+            groups = loss.parameter_groups(learning_rate, phase)
+            optimisers[phase] = Adam(... + groups)
         for epoch in range(epochs):
-            for phase in loss.epoch_phases(epoch):    # "adversary": the model stands still, without a graph
+            # In the phase "adversary" the model stands still, without a graph.
+            for phase in loss.epoch_phases(epoch):
                 loss.start_epoch(epoch, phase)
                 for users, positives, negatives in batches:
                     extras = loss.extra_inputs(users, positives, negatives)
@@ -130,10 +117,8 @@ class Loss(nn.Module, ABC):
     name: str = ""
     reference: str = ""
     similarity: Literal["half-cosine", "inner-product"] = "half-cosine"
-    domain: tuple[float, float] = (
-        -0.5,
-        0.5,
-    )  # of one score; value and gradient are finite on all of it
+    # Of one score; value and gradient are finite on all of it.
+    domain: tuple[float, float] = (-0.5, 0.5)
     default_negatives: int = 1000
     initialization: str | None = None  # of the backbone's tables; None leaves the backbone its own
     needs: frozenset[str] = frozenset()  # tensors that `forward` takes by keyword
@@ -157,6 +142,7 @@ class Loss(nn.Module, ABC):
     ) -> Tensor:
         """The loss of each positive, shape (batch,); arguments as in `forward`."""
         check_scores(positive_scores, negative_scores)
+        # A loss must not guess what a trainer would give it: SL@K without its threshold is SL.
         for missing in sorted(self.needs - extras.keys()):
             raise ValueError(
                 f"loss `{self.name}` needs `{missing}=` beside the scores; `extra_inputs` makes it"
@@ -172,17 +158,22 @@ class Loss(nn.Module, ABC):
     ) -> Tensor: ...
 
     def build(self, setup: Setup) -> None:
-        """Make whatever state depends on the data; called once, before training or loading a state dict."""
+        """Make whatever state depends on the data.
+
+        Called once, before training or loading a state dict.
+        """
 
     def parameter_groups(
         self, learning_rate: float, phase: Phase = "model"
     ) -> list[dict[str, Any]]:
         """The loss's own parameters, for the optimiser of one phase; empty if it has none."""
-        parameters = list(self.parameters()) if phase == "model" else []
-        return [{"params": parameters, "lr": learning_rate}] if parameters else []
+        parameters = list(self.parameters())
+        if phase != "model" or not parameters:
+            return []
+        return [{"params": parameters, "lr": learning_rate}]
 
     def epoch_phases(self, epoch: int) -> tuple[Phase, ...]:  # noqa: ARG002
-        """What an epoch, counted from 0, trains: one pass over the data for each entry, in this order."""
+        """What an epoch, counted from 0, trains: one pass over the data per entry, in order."""
         return ("model",)
 
     def start_epoch(self, epoch: int, phase: Phase = "model") -> None:
@@ -200,25 +191,56 @@ class Loss(nn.Module, ABC):
     def after_step(self, step: Step | CatalogStep | None = None) -> None:
         """Called after each step of the optimiser."""
 
-    def log_sum_form(self) -> LogSumForm | None:
-        """The loss as a `LogSumForm`, if it is one; `None` lets it be computed from scores as it is written."""
+    def fused_form(self) -> FusedForm | None:
+        """The formula of the loss, if it is one that a fused operation may compute in its place.
+
+        It holds for sampled negatives and for the whole catalogue alike. `None`, the default, has
+        the loss computed as it is written.
+        """
         return None
 
-    def catalog_form(self) -> CatalogForm | None:
-        """The loss over the whole catalogue as a `CatalogForm`, if it is one; `None` takes `catalog_values`."""
-        form = self.log_sum_form()
-        return None if form is None else CatalogForm("log-sum", *form)
+    def catalog_values(self, view: CatalogView) -> Tensor:
+        """The loss of each positive of a block over all its negatives, shape (pairs,).
 
-    def catalog_values(self, view: CatalogView) -> Tensor:  # noqa: ARG002
-        """The loss of each positive of a block over all its negatives, shape (pairs,); as sampling means it."""
-        raise ConfigError(
-            f"loss `{self.name}` has no `catalog_values`, so it can not be trained on the whole catalogue; "
-            "set `sampling.negatives` to a number"
-        )
+        A loss that does not define it is evaluated by `pairwise_values` at every positive against
+        its user's negatives, if scores are all it needs.
+        """
+        why_not = self.why_not_on_catalog()
+        if why_not is not None:
+            raise ConfigError(f"{why_not}; set `sampling.negatives` to a number")
+        return view.by_pairs(self.pairwise_values)
+
+    def why_not_on_catalog(self, *, has_noise: bool = False) -> str | None:
+        """Why the loss cannot be trained over the whole catalogue, or `None` if it can.
+
+        Args:
+            has_noise: whether some negatives weigh more than others, as false negatives do.
+        """
+        if type(self).catalog_values is not Loss.catalog_values:
+            return None
+        if self.needs:
+            needed = ", ".join(f"`{name}`" for name in sorted(self.needs))
+            return (
+                f"loss `{self.name}` cannot be trained on the whole catalogue: it needs {needed} "
+                "beside the scores and defines no `catalog_values`"
+            )
+        if has_noise:
+            return (
+                f"loss `{self.name}` cannot be trained on the whole catalogue with noise: "
+                "negatives then have weights, which only `catalog_values` takes, "
+                "and it defines none"
+            )
+        return None
 
     def catalog_values_of_factors(self, factors: CatalogFactors) -> Tensor:
-        """The same from vectors; a loss defines it where that is faster, beside `catalog_values`."""
+        """The same as `catalog_values` from vectors; a loss may define it where that is faster."""
         raise NotImplementedError
+
+    @property
+    def takes_factors(self) -> bool:
+        """Whether the loss defines `catalog_values_of_factors`."""
+        own = type(self).catalog_values_of_factors
+        return own is not Loss.catalog_values_of_factors
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""
@@ -254,7 +276,8 @@ def check_scores(positive_scores: Tensor, negative_scores: Tensor) -> None:
         or len(positive_scores) != len(negative_scores)
     ):
         raise ValueError(
-            f"`positive_scores` must have shape (batch,) and `negative_scores` (batch, negatives), {got}"
+            "`positive_scores` must have shape (batch,) and `negative_scores` "
+            f"(batch, negatives), {got}"
         )
     if negative_scores.numel() == 0:
         raise ValueError(f"a loss needs at least one pair and one negative, {got}")

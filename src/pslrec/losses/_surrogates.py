@@ -1,6 +1,7 @@
-"""Surrogate activations of the 0/1 step, applied to the difference of a negative's and its positive's score.
+"""Surrogate activations of the 0/1 step, applied to differences of scores.
 
-With half cosines a difference lies in [-1, 1]. All functions work elementwise on tensors of any shape.
+A difference is a negative's score less its positive's. With half cosines it lies in [-1, 1]. All
+functions work elementwise on tensors of any shape.
 """
 
 import math
@@ -14,7 +15,8 @@ from torch.nn import functional
 from pslrec.losses._base import DivergenceError
 from pslrec.registry import Registry
 
-# An activation never counts as less: logarithm and gradient stay finite where the formula has 0 or less.
+# An activation never counts as less: logarithm and gradient stay finite where the formula has 0 or
+# less.
 FLOOR = 1e-7
 
 SURROGATES: "Registry[type[Surrogate]]" = Registry("surrogate")
@@ -43,12 +45,15 @@ class Surrogate(ABC):
         """σ'(d)."""
 
     def weight(self, difference: Tensor, temperature: float) -> Tensor:
-        """The weight of a negative before normalisation, σ'(d) σ(d)^(1/τ - 1) / τ: Figure 1b of the paper."""
+        """The weight of a negative before normalisation: σ'(d) σ(d)^(1/τ - 1) / τ, Figure 1b."""
         power = torch.exp(self.log_value(difference) * (1.0 / temperature - 1.0))
         return self.derivative(difference) * power / temperature
 
     def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Logarithm of Σ_j w_j σ(x_j) over the last axis, for any real x: the inside form; weights are 1 if not given."""
+        """Logarithm of Σ_j w_j σ(x_j) over the last axis, for any real x: the inside form.
+
+        Weights are 1 if not given.
+        """
         logarithms = self.log_value(differences)
         if weights is not None:
             logarithms = logarithms + weights.log()
@@ -98,11 +103,14 @@ class Atan(Surrogate):
 
     def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
         values = self.value(differences)
-        total = (values if weights is None else weights * values).sum(dim=-1)
+        if weights is not None:
+            values = weights * values
+        # A single value may be negative here, so it is the sum that has a logarithm, not its terms.
+        total = values.sum(dim=-1)
         if not bool((total > 0.0).all()):
             raise DivergenceError(
-                f"surrogate `atan` in the inside form sums to {total.min().item():.4g}, which has no logarithm; "
-                'use `form="outside"` or a `temperature` above 0.65'
+                f"surrogate `atan` in the inside form sums to {total.min().item():.4g}, which has "
+                'no logarithm; use `form="outside"` or a `temperature` above 0.65'
             )
         return torch.log(total)
 
@@ -123,7 +131,7 @@ class Relu(Surrogate):
 
 @SURROGATES.register("softplus")
 class Softplus(Surrogate):
-    """σ(d) = exp d + 1, whose logarithm is softplus; looser than exp, the paper's counter-example."""
+    """σ(d) = exp d + 1, whose logarithm is softplus; looser than exp: a counter-example."""
 
     is_tight = False
 
@@ -155,11 +163,13 @@ class ExpExp(Surrogate):
 
     def log_sum(self, differences: Tensor, weights: Tensor | None = None) -> Tensor:
         if weights is not None:
+            # What is not summed must not overflow either: infinity times a weight of 0 is NaN.
             differences = torch.where(weights > 0, differences, 0.0)
         total = super().log_sum(differences, weights)
         if not bool(torch.isfinite(total).all()):
             raise DivergenceError(
-                f"surrogate `exp-exp` in the inside form overflows {differences.dtype} at a scaled difference of "
-                f'{differences.max().item():.4g}; use `form="outside"` or a larger `temperature`'
+                f"surrogate `exp-exp` in the inside form overflows {differences.dtype} at a scaled "
+                f"difference of {differences.max().item():.4g}; "
+                'use `form="outside"` or a larger `temperature`'
             )
         return total

@@ -1,10 +1,11 @@
-"""The top-K thresholds of SL@K: what they are, who keeps them, and the positives they are found among."""
+"""The top-K thresholds of SL@K: what they are, and the positives they are found among."""
 
 import torch
 from torch import Tensor, nn
 
 from pslrec.losses._base import Setup, Step
 from pslrec.losses._catalog import CatalogStep
+from pslrec.rows import Rows
 
 
 class TopKThresholds(nn.Module):
@@ -26,7 +27,7 @@ class TopKThresholds(nn.Module):
             )
         self.k = k
         self.register_buffer("values", torch.zeros(setup.n_users))
-        self.register_buffer("history", padded_history(*setup.history), persistent=False)
+        self.register_buffer("history", padded_history(setup.history), persistent=False)
 
     def forward(self, users: Tensor) -> Tensor:
         """The threshold of each of the users."""
@@ -34,19 +35,24 @@ class TopKThresholds(nn.Module):
 
     @torch.no_grad()
     def update(self, step: Step | CatalogStep) -> None:
-        """Look again for the users of a batch, by the current model; of a repeated user the last pair counts."""
+        """Look again for the users of a batch, by the current model.
+
+        Of a repeated user the last pair counts.
+        """
         if isinstance(step, CatalogStep):
             scores = step.scores()
-            self.values[step.users] = top_k_threshold(scores, scores[:, :0], k=self.k).to(
-                self.values.dtype
-            )
+            # Positives are among the scores of the whole row already.
+            found = top_k_threshold(scores, scores[:, :0], k=self.k)
+            self.values[step.users] = found.to(self.values.dtype)
             return
         items = self.history[step.users]
-        positive_scores = step.score(step.users, items.clamp(min=0)).masked_fill(
-            items < 0, -float("inf")
-        )
-        found = top_k_threshold(positive_scores, step.score(step.users, step.negatives), k=self.k)
-        # Not `values[users] = found`: which of repeated users wins there depends on device and threads.
+        # Padding is scored as item 0, then hidden: row numbers must exist.
+        positive_scores = step.score(step.users, items.clamp(min=0))
+        positive_scores = positive_scores.masked_fill(items < 0, -float("inf"))
+        negative_scores = step.score(step.users, step.negatives)
+        found = top_k_threshold(positive_scores, negative_scores, k=self.k)
+        # Not `values[users] = found`: which of repeated users wins there depends on device and
+        # threads.
         distinct, places = torch.unique(step.users, return_inverse=True)
         positions = torch.arange(len(places), device=places.device)
         last = torch.zeros_like(distinct).scatter_reduce_(
@@ -56,7 +62,9 @@ class TopKThresholds(nn.Module):
 
 
 def top_k_threshold(positive_scores: Tensor, negative_scores: Tensor, *, k: int) -> Tensor:
-    """The k-th largest of each row of both tensors together, shape (batch,); -1/2 if a row has fewer than k.
+    """The k-th largest of each row of both tensors together, shape (batch,).
+
+    A row with fewer than k gives -1/2, the lowest half cosine: everything is within its top k.
 
     Args:
         positive_scores: half cosines of the user's positives, padded with -inf, shape (batch, any).
@@ -72,19 +80,20 @@ def top_k_threshold(positive_scores: Tensor, negative_scores: Tensor, *, k: int)
     return candidates.topk(k, dim=1).values[:, -1].clamp(min=-0.5)
 
 
-def padded_history(offsets: Tensor, items: Tensor, *, share: float = 0.9) -> Tensor:
-    """Each user's items as a row padded with -1, cut at the length that this share of users does not exceed.
+def padded_history(history: Rows, *, share: float = 0.9) -> Tensor:
+    """Each user's items as a row padded with -1, cut where this share of users ends.
 
     Of a longer list the lowest row numbers are kept, as in the code behind the published numbers.
 
-    >>> padded_history(torch.tensor([0, 1, 3]), torch.tensor([5, 9, 2]), share=1.0)
+    >>> padded_history(Rows.from_lists([[5], [9, 2]]), share=1.0)
     tensor([[ 5, -1],
             [ 2,  9]])
     """
+    offsets, items = history.tensors
     lengths = offsets.diff()
     width = max(int(torch.quantile(lengths.double(), share)), 1)
     users = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-    # Stable sorts, the minor key first: by user, then item.
+    # Lists need not be ascending here. Stable sorts, the minor key first: by user, then item.
     order = torch.argsort(items, stable=True)
     order = order[torch.argsort(users[order], stable=True)]
     places = torch.arange(len(items)) - offsets[users]

@@ -39,22 +39,26 @@ def adv_infonce_loss(
 
 @base.register_loss("adv-infonce")
 class AdvInfoNCELoss(base.Loss):
-    """AdvInfoNCE: log(1 + K Σ_j δ_j exp((s_j - s) / τ)), δ_j = N softmax_j(cos(p_u, q_j)) from an adversary.
+    """AdvInfoNCE: log(1 + K Σ_j δ_j exp((s_j - s) / τ)), δ_j = N softmax_j(cos(p_u, q_j)).
 
-    In a trainer, `build` makes the adversary's tables p and q, and `epoch_phases` says which epochs climb in
-    them instead of training the model. Alone, it takes `hardness=`, the logarithms of δ_j with shape
-    (batch, negatives), and raises without it.
+    The δ_j come from an adversary.
+
+    In a trainer, `build` makes the adversary's tables p and q, and `epoch_phases` says which epochs
+    climb in them instead of training the model. Alone, it takes `hardness=`, the logarithms of δ_j
+    with shape (batch, negatives), and raises without it.
 
     Args:
         temperature: τ, for half cosines.
         negative_weight: K.
         adversarial_interval: T; the last of every T epochs trains the adversary only.
         adversarial_learning_rate: of the adversary, which ascends.
-        adversarial_rounds: adversarial passes after which the original stops; the tables' form never does.
-        catalog_negatives: N in exact training: a sum over the catalogue is its mean times this, so that it
-            means what as many draws mean.
-        variant: `tables`, as above; `original`, as its authors released it: inner products of Xavier-normal p
-            and q, and an adversarial pass before the normal one in the epochs e with (e + 3) mod T = 0.
+        adversarial_rounds: adversarial passes after which the original stops; the tables' form
+            never does.
+        catalog_negatives: N in exact training: a sum over the catalogue is its mean times this, so
+            that it means what as many draws mean.
+        variant: `tables`, as above; `original`, as its authors released it: inner products of
+            Xavier-normal p and q, and an adversarial pass before the normal one in the epochs e
+            with (e + 3) mod T = 0.
     """
 
     reference = "Zhang et al., NeurIPS 2023"
@@ -99,25 +103,31 @@ class AdvInfoNCELoss(base.Loss):
         learning_rate: float,  # noqa: ARG002
         phase: Phase = "model",
     ) -> list[dict[str, Any]]:
-        parameters = list(self.parameters()) if phase == "adversary" else []
-        group = {"params": parameters, "lr": self.adversarial_learning_rate, "maximize": True}
-        return [group] if parameters else []
+        parameters = list(self.parameters())
+        if phase != "adversary" or not parameters:
+            return []
+        # It climbs: the adversary looks for the hardness that makes the loss largest.
+        return [{"params": parameters, "lr": self.adversarial_learning_rate, "maximize": True}]
 
     def epoch_phases(self, epoch: int) -> tuple[Phase, ...]:
         if self.variant == "tables":
-            return ("adversary",) if (epoch + 1) % self.adversarial_interval == 0 else ("model",)
+            if (epoch + 1) % self.adversarial_interval == 0:
+                return ("adversary",)
+            return ("model",)
+        # As released: no passes any more after so many rounds.
         rounds, rest = divmod(epoch + 3, self.adversarial_interval)
-        return (
-            ("adversary", "model")
-            if rest == 0 and rounds <= self.adversarial_rounds
-            else ("model",)
-        )
+        if rest == 0 and rounds <= self.adversarial_rounds:
+            return ("adversary", "model")
+        return ("model",)
 
     def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
         self._phase = phase
 
     def hardness(self, users: Tensor, negatives: Tensor) -> Tensor:
-        """Logarithms of δ_j, shape (batch, negatives); with a graph in the adversary's phase only."""
+        """Logarithms of δ_j, shape (batch, negatives).
+
+        They have a graph in the adversary's phase only.
+        """
         with self._adversary_graph() as adversary:
             hardness: Tensor = adversary(users, negatives)
         return hardness
@@ -128,7 +138,9 @@ class AdvInfoNCELoss(base.Loss):
             raise RuntimeError(
                 "`adv-infonce` has no adversary yet: call `build`, or pass `hardness=` to the loss"
             )
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self._phase == "adversary"):
+        # In the model's phase hardness is a number; its graph would be built for nothing.
+        has_graph = torch.is_grad_enabled() and self._phase == "adversary"
+        with torch.set_grad_enabled(has_graph):
             yield self.adversary
 
     def catalog_values(self, view: CatalogView) -> Tensor:
@@ -142,7 +154,8 @@ class AdvInfoNCELoss(base.Loss):
     def catalog_values_of_factors(self, factors: CatalogFactors) -> Tensor:
         with self._adversary_graph() as adversary:
             similarities = adversary.vectors(factors.users, factors.item_rows)
-            # The mean of δ_j is 1; the number of negatives, by which both sums would be divided, cancels.
+            # The mean of δ_j is 1; the number of negatives, by which both sums would be divided,
+            # cancels.
             normalizers = factors.log_sums(similarities)
         scaled = (factors.user_vectors / self.temperature, factors.item_vectors)
         exponents = (factors.log_sums(scaled, similarities) - normalizers)[factors.owners]

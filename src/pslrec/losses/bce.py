@@ -12,7 +12,7 @@ from pslrec.losses._catalog import CatalogView
 def bce_loss(
     positive_scores: Tensor, negative_scores: Tensor, *, negative_weight: float = 1.0
 ) -> Tensor:
-    """Cross entropy of each positive and its negatives: -log sigmoid(s) - w mean_j log sigmoid(-s_j).
+    """BCE of each positive and its negatives: -log sigmoid(s) - w mean_j log sigmoid(-s_j).
 
     Args:
         positive_scores: logits, shape (batch,).
@@ -29,7 +29,7 @@ def bce_loss(
 
 @register_loss("bce")
 class BCELoss(Loss):
-    """BCE: -log sigmoid(s) - w mean_j log sigmoid(-s_j), the pointwise loss with sigmoids on inner products.
+    """BCE: -log sigmoid(s) - w mean_j log sigmoid(-s_j), pointwise, on inner products.
 
     Args:
         negative_weight: w; the number of negatives makes the mean the plain sum.
@@ -47,11 +47,9 @@ class BCELoss(Loss):
         self.negative_weight = positive_number("negative_weight", negative_weight)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
-        negative_terms = view.mean(functional.logsigmoid(-view.scores))
-        return (
-            -functional.logsigmoid(view.positive_scores)
-            - self.negative_weight * negative_terms[view.owners]
-        )
+        negative_terms = view.mean(functional.logsigmoid(-view.scores))[view.owners]
+        positive_terms = functional.logsigmoid(view.positive_scores)
+        return -positive_terms - self.negative_weight * negative_terms
 
     def _pairwise_values(
         self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /

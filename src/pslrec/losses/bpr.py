@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from pslrec.losses._base import CatalogForm, Loss, differences, register_loss, search_grid
+from pslrec.forms import FusedForm
+from pslrec.losses._base import Loss, differences, register_loss, search_grid
 from pslrec.losses._catalog import CatalogView
 from pslrec.losses._surrogates import SURROGATES
 
@@ -20,24 +21,27 @@ def bpr_loss(
         surrogate: name of σ; with `softplus` the term is softplus(s_j - s) = -log sigmoid(s - s_j).
 
     >>> import torch
-    >>> bpr_loss(torch.tensor([2.0]), torch.tensor([[1.0, 3.0]]))  # (softplus(-1) + softplus(1)) / 2
+    >>> # (softplus(-1) + softplus(1)) / 2
+    >>> bpr_loss(torch.tensor([2.0]), torch.tensor([[1.0, 3.0]]))
     tensor([0.8133])
     """
-    return (
-        SURROGATES[surrogate]().log_value(differences(positive_scores, negative_scores)).mean(dim=1)
-    )
+    activation = SURROGATES[surrogate]()
+    difference = differences(positive_scores, negative_scores)
+    return activation.log_value(difference).mean(dim=1)
 
 
 @register_loss("bpr")
 class BPRLoss(Loss):
-    """BPR: mean_j log σ(s_j - s), softplus of the difference by default; inner products, one negative per
-    pair.
+    """BPR: mean_j log σ(s_j - s), softplus of the difference by default.
 
-    The paper sums over negatives (its Eq. 2.3); the mean keeps the step size when more than one is drawn. The
-    tables re-initialise every backbone with Xavier-normal for it.
+    Scores are inner products, and one negative is drawn per pair.
+
+    The paper sums over negatives (its Eq. 2.3); the mean keeps the step size when more than one is
+    drawn. The tables re-initialise every backbone with Xavier-normal for it.
 
     Args:
-        surrogate: name of σ. `exp-exp` grows as exp of the difference, so it suits bounded scores only.
+        surrogate: name of σ. `exp-exp` grows as exp of the difference, so it suits bounded scores
+            only.
     """
 
     reference = "Rendle et al., UAI 2009"
@@ -50,18 +54,20 @@ class BPRLoss(Loss):
     def __init__(self, surrogate: str = "softplus") -> None:
         super().__init__()
         self.surrogate = surrogate
-        SURROGATES[surrogate]
+        SURROGATES[surrogate]  # raises for an unknown name
 
-    def catalog_form(self) -> CatalogForm:
-        return CatalogForm("mean", self.surrogate)
+    def fused_form(self) -> FusedForm:
+        return FusedForm("mean", self.surrogate)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
+        # The logarithm of exp is the difference itself, whose mean needs no pairs.
         if self.surrogate == "exp":
             return view.mean(view.scores)[view.owners] - view.positive_scores
-        log_sigma = SURROGATES[self.surrogate]().log_value
-        return view.at_every_positive(
-            lambda d, weights: (log_sigma(d) * weights).sum(dim=1) / weights.sum(dim=1)
-        )
+        return view.at_every_positive(self._weighted_values)
+
+    def _weighted_values(self, difference: Tensor, weights: Tensor) -> Tensor:
+        logarithms = SURROGATES[self.surrogate]().log_value(difference)
+        return (logarithms * weights).sum(dim=1) / weights.sum(dim=1)
 
     def _pairwise_values(
         self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from pslrec.forms import FusedForm
 from pslrec.losses._base import (
     TEMPERATURES,
-    LogSumForm,
     Loss,
     one_of,
     positive_number,
@@ -55,17 +55,17 @@ def original_bilateral_softmax_loss(
         negative_scores: half cosines, shape (batch, negatives).
         temperature: τ of both sides.
         exponent: e, the power of the negatives' sum.
-        users: user of each pair; if given, s/τ becomes the log-mean-exp over the batch's pairs of the same
-            user, and the sum over negatives their mean.
+        users: user of each pair; if given, s/τ becomes the log-mean-exp over the batch's pairs of
+            the same user, and the sum over negatives their mean.
     """
     positive_terms = positive_scores / temperature
     negative_terms = torch.logsumexp(negative_scores / temperature, dim=1)
     if users is not None:
-        same_user = users.unsqueeze(0) == users.unsqueeze(1)
-        others = positive_terms.unsqueeze(0).masked_fill(~same_user, -float("inf"))
-        positive_terms = (
-            torch.logsumexp(others, dim=1) - same_user.sum(dim=1).to(positive_terms.dtype).log()
-        )
+        is_same_user = users.unsqueeze(0) == users.unsqueeze(1)
+        of_same_user = positive_terms.unsqueeze(0).masked_fill(~is_same_user, -float("inf"))
+        counts = is_same_user.sum(dim=1).to(positive_terms.dtype)
+        # Both sides are means then; a user with many pairs in the batch weighs as any other.
+        positive_terms = torch.logsumexp(of_same_user, dim=1) - counts.log()
         negative_terms = negative_terms - math.log(negative_scores.shape[1])
     return exponent * negative_terms - positive_terms
 
@@ -74,16 +74,16 @@ def original_bilateral_softmax_loss(
 class BilateralSoftmaxLoss(Loss):
     """BSL: -s/τ1 + (τ2/τ1) log Σ_j exp(s_j/τ2), which is (τ2/τ1) times SL at τ2.
 
-    The tables' form differs from SL by a constant factor, which Adam removes; it shows only beside another
-    term, such as XSimGCL's contrast. The authors of BSL published something else: one temperature on both
-    sides and a power of the sum.
+    The tables' form differs from SL by a constant factor, which Adam removes; it shows only beside
+    another term, such as XSimGCL's contrast. The authors of BSL published something else: one
+    temperature on both sides and a power of the sum.
 
     Args:
         positive_temperature: τ1.
         negative_temperature: τ2.
-        variant: `tables`; `original`, -s/τ1 + (τ2/τ1) log Σ_j exp(s_j/τ1); `original-grouped`, the same with
-            the positives of one user in the batch averaged inside their logarithm, which needs `users=`, and
-            the mean over negatives.
+        variant: `tables`; `original`, -s/τ1 + (τ2/τ1) log Σ_j exp(s_j/τ1); `original-grouped`, the
+            same with the positives of one user in the batch averaged inside their logarithm, which
+            needs `users=`, and the mean over negatives.
     """
 
     reference = "Wu et al., ICDE 2024"
@@ -105,7 +105,9 @@ class BilateralSoftmaxLoss(Loss):
         self.positive_temperature = positive_number("positive_temperature", positive_temperature)
         self.negative_temperature = positive_number("negative_temperature", negative_temperature)
         self.variant = one_of("variant", variant, VARIANTS)
-        self.needs = frozenset({"users"} if variant == "original-grouped" else ())
+        self.needs = frozenset()
+        if variant == "original-grouped":
+            self.needs = frozenset({"users"})
 
     def extra_inputs(
         self,
@@ -113,21 +115,22 @@ class BilateralSoftmaxLoss(Loss):
         positives: Tensor,  # noqa: ARG002
         negatives: Tensor,  # noqa: ARG002
     ) -> dict[str, Tensor]:
-        return {"users": users} if self.needs else {}
+        if not self.needs:
+            return {}
+        return {"users": users}
 
-    def log_sum_form(self) -> LogSumForm | None:
-        exponent = 1.0 / self.negative_temperature
+    def fused_form(self) -> FusedForm | None:
+        if self.variant != "tables":
+            return None
         factor = self.negative_temperature / self.positive_temperature
-        return LogSumForm("exp", exponent, factor) if self.variant == "tables" else None
+        return FusedForm("log-sum", "exp", 1.0 / self.negative_temperature, factor)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
-        temperature, factor = (
-            self.positive_temperature,
-            self.negative_temperature / self.positive_temperature,
-        )
+        factor = self.negative_temperature / self.positive_temperature
         if self.variant == "tables":
             return factor * catalog_softmax_loss(view, temperature=self.negative_temperature)
-        positive_terms, exponents = view.positive_scores / temperature, view.scores / temperature
+        positive_terms = view.positive_scores / self.positive_temperature
+        exponents = view.scores / self.positive_temperature
         if self.variant == "original":
             return factor * view.log_sum(exponents)[view.owners] - positive_terms
         grouped = log_mean_by_group(positive_terms, view.owners, len(view.users))

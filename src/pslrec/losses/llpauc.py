@@ -1,4 +1,4 @@
-"""LLPAUC: the lower-left partial area under the ROC curve as a min-max problem over seven scalars."""
+"""LLPAUC: the lower-left partial area under the ROC curve, by seven scalars learnt beside it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -51,22 +51,25 @@ def llpauc_loss(
         alpha: the share of positives that counts.
         beta: the share of negatives that counts.
     """
+    # In this order: it is that of the gradients' sums, and so of the last digits of a run.
     negative_terms = _negative_terms(negative_scores, scalars).mean(dim=1)
-    return (
-        _positive_terms(positive_scores, scalars) / alpha
-        + negative_terms / beta
-        + _constants(scalars)
-    )
+    positive_terms = _positive_terms(positive_scores, scalars)
+    return positive_terms / alpha + negative_terms / beta + _constants(scalars)
 
 
 def _positive_terms(scores: Tensor, scalars: LLPAUCScalars) -> Tensor:
-    a, s_p, g = scalars.positive_centre, scalars.positive_quantile, scalars.margin
+    a = scalars.positive_centre
+    s_p = scalars.positive_quantile
+    g = scalars.margin
+    # Of the full cosine, which is twice the score.
     positives = torch.sigmoid(2.0 * scores)
     return -_hinge(-((positives - a) ** 2) + 2.0 * (1.0 + g) * positives - s_p)
 
 
 def _negative_terms(scores: Tensor, scalars: LLPAUCScalars) -> Tensor:
-    b, s_n, g = scalars.negative_centre, scalars.negative_quantile, scalars.margin
+    b = scalars.negative_centre
+    s_n = scalars.negative_quantile
+    g = scalars.margin
     negatives = torch.sigmoid(2.0 * scores)
     return _hinge((negatives - b) ** 2 + 2.0 * (1.0 + g) * negatives - s_n)
 
@@ -77,28 +80,29 @@ def _constants(scalars: LLPAUCScalars) -> Tensor | float:
 
 
 def _hinge(values: Tensor) -> Tensor:
+    # The threshold is where softplus equals its argument in single precision anyway.
     return functional.softplus(values, beta=5.0, threshold=40.0)
 
 
 @register_loss("llpauc")
 class LLPAUCLoss(Loss):
-    """LLPAUC: partial AUC over the best `alpha` of the positives and the hardest `beta` of the negatives.
+    """LLPAUC: partial AUC over the best `alpha` of positives and the hardest `beta` of negatives.
 
     With p = sigmoid(2s), n_j = sigmoid(2s_j) (of the full cosine) and h(x) = log(1 + exp 5x) / 5:
 
         -s_p - h(-(p-a)² + 2(1+g)p - s_p)/α + s_n + mean_j h((n_j-b)² + 2(1+g)n_j - s_n)/β
         - g² + t_a(a+g) + t_b(g+1-b)
 
-    The scalars are parameters: put `parameter_groups` into the optimiser and call `after_step` after each
-    step, which clips a, b, s_p, s_n and g to their ranges.
+    The scalars are parameters: put `parameter_groups` into the optimiser and call `after_step`
+    after each step, which clips a, b, s_p, s_n and g to their ranges.
 
     Args:
         alpha: α, the share of positives, in (0, 1].
         beta: β, the share of negatives, in (0, 1].
-        variant: `tables` minimises over everything and leaves t_a and t_b free, as the code behind the tables
-            does; the printed loss then drifts to large negative values. `original` ascends in g and s_p (by
-            `maximize` in their parameter group) and takes t_a, t_b at least 0, as its authors do (who also
-            use inner products and 100 negatives).
+        variant: `tables` minimises over everything and leaves t_a and t_b free, as the code behind
+            the tables does; the printed loss then drifts to large negative values. `original`
+            ascends in g and s_p (by `maximize` in their parameter group) and takes t_a, t_b at
+            least 0, as its authors do (who also use inner products and 100 negatives).
     """
 
     reference = "Shi et al., WWW 2024"
@@ -143,10 +147,16 @@ class LLPAUCLoss(Loss):
     @torch.no_grad()
     def after_step(self, step: Step | CatalogStep | None = None) -> None:  # noqa: ARG002
         """Clip the scalars to their ranges."""
-        a, b, s_p, s_n, g = (self.scalars[name] for name in LLPAUCScalars._fields[:5])
-        for scalar, low, high in ((a, 0.0, 1.0), (b, 0.0, 1.0), (s_p, -1.0, 4.0), (s_n, 0.0, 5.0)):
-            scalar.clamp_(low, high)
-        g.copy_(torch.minimum(torch.maximum(g, torch.maximum(-a, b - 1.0)), torch.ones_like(g)))
+        a = self.scalars["positive_centre"]
+        b = self.scalars["negative_centre"]
+        g = self.scalars["margin"]
+        a.clamp_(0.0, 1.0)
+        b.clamp_(0.0, 1.0)
+        self.scalars["positive_quantile"].clamp_(-1.0, 4.0)
+        self.scalars["negative_quantile"].clamp_(0.0, 5.0)
+        # After a and b, on which its range depends.
+        lowest = torch.maximum(-a, b - 1.0)
+        g.copy_(torch.minimum(torch.maximum(g, lowest), torch.ones_like(g)))
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         scalars = self._current_scalars()
@@ -166,5 +176,6 @@ class LLPAUCLoss(Loss):
         if self.variant == "tables":
             return scalars
         return scalars._replace(
-            **{name: self.scalars[name].clamp(min=0.0) for name in LLPAUCScalars._fields[5:]}
+            positive_multiplier=self.scalars["positive_multiplier"].clamp(min=0.0),
+            negative_multiplier=self.scalars["negative_multiplier"].clamp(min=0.0),
         )

@@ -27,8 +27,9 @@ def mse_loss(
 
 @register_loss("mse")
 class MSELoss(Loss):
-    """MSE: (1 - s)² + w mean_j s_j², regression on the labels 1 and 0; rises again where a positive's score
-    passes 1.
+    """MSE: (1 - s)² + w mean_j s_j², regression on the labels 1 and 0.
+
+    It rises again where a positive's score passes 1.
 
     Args:
         negative_weight: w; the number of negatives makes the mean the plain sum.
@@ -47,10 +48,8 @@ class MSELoss(Loss):
         self.negative_weight = positive_number("negative_weight", negative_weight)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
-        negative_terms = view.mean(view.scores**2)
-        return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms[
-            view.owners
-        ]
+        negative_terms = view.mean(view.scores**2)[view.owners]
+        return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms
 
     def _pairwise_values(
         self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /

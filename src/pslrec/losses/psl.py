@@ -1,15 +1,13 @@
 """The pairwise softmax loss: the softmax loss with another activation than exp."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor
 
+from pslrec.forms import FusedForm
 from pslrec.losses._base import (
     TEMPERATURES,
-    CatalogForm,
-    LogSumForm,
     Loss,
     differences,
     one_of,
@@ -32,7 +30,7 @@ def pairwise_softmax_loss(
     temperature: float,
     form: str = "outside",
 ) -> Tensor:
-    """PSL of each positive: log Σ_j σ(s_j - s)^(1/τ), or log Σ_j σ((s_j - s) / τ) in the inside form.
+    """PSL of each positive: log Σ_j σ(s_j - s)^(1/τ), inside form log Σ_j σ((s_j - s) / τ).
 
     Args:
         positive_scores: half cosines, shape (batch,).
@@ -42,8 +40,8 @@ def pairwise_softmax_loss(
         form: where τ stands, `outside` or `inside` of σ.
 
     Raises:
-        DivergenceError: the inside form has no finite value here (`atan`: sum not positive; `exp-exp`:
-            overflow).
+        DivergenceError: the inside form has no finite value here (`atan`: sum not positive;
+            `exp-exp`: overflow).
 
     >>> scores = torch.tensor([0.5]), torch.tensor([[0.0, 0.5]])
     >>> pairwise_softmax_loss(*scores, surrogate="relu", temperature=0.5)  # log(0.5² + 1²)
@@ -60,14 +58,15 @@ def pairwise_softmax_loss(
 class PairwiseSoftmaxLoss(Loss):
     """PSL: log Σ_j σ(s_j - s)^(1/τ) over the negatives.
 
-    With `exp` it is SL; `tanh`, `atan` and `relu` lie closer to the 0/1 step, which makes the loss a tighter
-    bound of DCG and gives large differences, such as those of false negatives, less weight.
+    With `exp` it is SL; `tanh`, `atan` and `relu` lie closer to the 0/1 step, which makes the loss
+    a tighter bound of DCG and gives large differences, such as those of false negatives, less
+    weight.
 
     Args:
         surrogate: name of σ: tanh, atan, relu, softplus, exp or exp-exp.
         temperature: τ, for half cosines.
-        form: `outside`, σ(d)^(1/τ), or `inside`, σ(d/τ), the paper's ablation; the grid of the latter goes up
-            to 1.
+        form: `outside`, σ(d)^(1/τ), or `inside`, σ(d/τ), the paper's ablation; the grid of the
+            latter goes up to 1.
 
     >>> loss = PairwiseSoftmaxLoss("relu", temperature=0.1)
     >>> loss(torch.tensor([0.4, 0.1]), torch.tensor([[0.1, -0.2], [0.3, 0.0]]))
@@ -82,34 +81,33 @@ class PairwiseSoftmaxLoss(Loss):
     ) -> None:
         super().__init__()
         self.surrogate = surrogate
-        SURROGATES[surrogate]
+        SURROGATES[surrogate]  # raises for an unknown name
         self.temperature = positive_number("temperature", temperature)
         self.form = one_of("form", form, FORMS)
         if form == "inside":
-            self.search_space = {**self.search_space, "loss.temperature": (*TEMPERATURES, 0.5, 1.0)}
+            wider = (*TEMPERATURES, 0.5, 1.0)
+            self.search_space = {**self.search_space, "loss.temperature": wider}
 
-    def log_sum_form(self) -> LogSumForm | None:
+    def fused_form(self) -> FusedForm:
+        exponent = 1.0 / self.temperature
         # σ = exp does not care where the temperature stands.
-        is_outside = self.form == "outside" or self.surrogate == "exp"
-        return LogSumForm(self.surrogate, 1.0 / self.temperature) if is_outside else None
-
-    def catalog_form(self) -> CatalogForm:
-        kind: Literal["log-sum", "inside"] = "inside" if self.log_sum_form() is None else "log-sum"
-        return CatalogForm(kind, self.surrogate, 1.0 / self.temperature)
+        if self.form == "outside" or self.surrogate == "exp":
+            return FusedForm("log-sum", self.surrogate, exponent)
+        return FusedForm("inside", self.surrogate, exponent)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
+        # One sum per user serves all its positives, where any other σ needs one per positive.
         if self.surrogate == "exp":
             return catalog_softmax_loss(view, temperature=self.temperature)
+        return view.at_every_positive(self._weighted_values)
+
+    def _weighted_values(self, difference: Tensor, weights: Tensor) -> Tensor:
         activation = SURROGATES[self.surrogate]()
         if self.form == "inside":
-            return view.at_every_positive(
-                lambda d, weights: activation.log_sum(d / self.temperature, weights)
-            )
-        return view.at_every_positive(
-            lambda d, weights: torch.logsumexp(
-                activation.log_value(d) / self.temperature + weights.log(), dim=1
-            )
-        )
+            return activation.log_sum(difference / self.temperature, weights)
+        exponents = activation.log_value(difference) / self.temperature
+        # An item that is not a negative has weight 0, whose logarithm takes it out of the sum.
+        return torch.logsumexp(exponents + weights.log(), dim=1)
 
     def _pairwise_values(
         self, positives: Tensor, negatives: Tensor, _extras: Mapping[str, Tensor], /
@@ -128,9 +126,10 @@ def _fix_surrogate(surrogate: str, formula: str) -> type[PairwiseSoftmaxLoss]:
         def __init__(self, temperature: float = 0.1, form: str = "outside") -> None:
             super().__init__(surrogate, temperature, form)
 
-    FixedSurrogateLoss.__name__ = FixedSurrogateLoss.__qualname__ = (
-        f"PSL{surrogate.capitalize()}Loss"
-    )
+    # As if each had been written out: the name appears in messages and documentation.
+    name = f"PSL{surrogate.capitalize()}Loss"
+    FixedSurrogateLoss.__name__ = name
+    FixedSurrogateLoss.__qualname__ = name
     FixedSurrogateLoss.__doc__ = f"PSL-{surrogate}: `psl` with the surrogate {formula}."
     return register_loss(f"psl-{surrogate}")(FixedSurrogateLoss)
 

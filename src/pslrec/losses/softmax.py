@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from pslrec.forms import FusedForm
 from pslrec.losses._base import (
     TEMPERATURES,
-    LogSumForm,
     Loss,
     differences,
     positive_number,
@@ -33,14 +33,16 @@ def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperatur
 
 def catalog_softmax_loss(view: CatalogView, *, temperature: float) -> Tensor:
     """SL of each positive of a block, shape (pairs,): one sum per user serves all its positives."""
-    return view.log_sum(view.scores / temperature)[view.owners] - view.positive_scores / temperature
+    log_sums = view.log_sum(view.scores / temperature)
+    return log_sums[view.owners] - view.positive_scores / temperature
 
 
 @register_loss("sl")
 class SoftmaxLoss(Loss):
     """SL: log Σ_j exp((s_j - s) / τ) over the negatives.
 
-    The paper prints the sum over all items; as in its released code, the positive itself is not in it.
+    The paper prints the sum over all items; as in its released code, the positive itself is not in
+    it.
 
     Args:
         temperature: τ, for half cosines.
@@ -53,8 +55,8 @@ class SoftmaxLoss(Loss):
         super().__init__()
         self.temperature = positive_number("temperature", temperature)
 
-    def log_sum_form(self) -> LogSumForm:
-        return LogSumForm("exp", 1.0 / self.temperature)
+    def fused_form(self) -> FusedForm:
+        return FusedForm("log-sum", "exp", 1.0 / self.temperature)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         return catalog_softmax_loss(view, temperature=self.temperature)

@@ -44,30 +44,37 @@ def softmax_at_k_loss(
 def top_k_weights(
     positive_scores: Tensor, threshold: Tensor, *, weight_temperature: float, detach_weight: bool
 ) -> Tensor:
-    """The weight of each positive, sigmoid((s - β) / τ_w), shape (batch,); arguments as in `softmax_at_k_loss`."""
-    weighed = positive_scores.detach() if detach_weight else positive_scores
-    return torch.sigmoid((weighed - threshold) / weight_temperature)
+    """The weight of each positive, sigmoid((s - β) / τ_w), shape (batch,).
+
+    Arguments as in `softmax_at_k_loss`.
+    """
+    if detach_weight:
+        positive_scores = positive_scores.detach()
+    return torch.sigmoid((positive_scores - threshold) / weight_temperature)
 
 
 @base.register_loss("sl@k")
 class SoftmaxAtKLoss(base.Loss):
-    """SL@K: sigmoid((s - β_u) / τ_w) log Σ_j exp((s_j - s) / τ), β_u about the K-th largest score of the user.
+    """SL@K: sigmoid((s - β_u) / τ_w) log Σ_j exp((s_j - s) / τ), β_u the user's threshold.
 
-    The published temperatures are for plain cosines: halve both. The sum over negatives is a sum and no mean,
-    as its scale counts here. β_u starts at 0; in the last of every `update_every` epochs each step sets it, for
-    its users, to the K-th largest score among the training positives (lists cut at the length 90 % of users
-    stay within) and the pair's negatives; in exact training among all of both. Alone, the
-    loss takes `threshold=`, β of each pair with shape (batch,), and raises without it.
+    The threshold is about the K-th largest score of the user.
+
+    The published temperatures are for plain cosines: halve both. The sum over negatives is a sum
+    and no mean, as its scale counts here. β_u starts at 0; in the last of every `update_every`
+    epochs each step sets it, for its users, to the K-th largest score among the training positives
+    (lists cut at the length 90 % of users stay within) and the pair's negatives; in exact training
+    among all of both. Alone, the loss takes `threshold=`, β of each pair with shape (batch,), and
+    raises without it.
 
     Args:
         temperature: τ, for half cosines: the best of SL.
         weight_temperature: τ_w, for half cosines.
         k: K, which also selects the model.
         update_every: epochs from one update of β to the next.
-        catalog_negatives: N in exact training: the sum over the catalogue is its mean times this, so that it
-            means what as many draws mean.
-        detach_weight: take the weight as a number. As published it is not: its gradient weakens the pull on
-            the positive, so the loss may rise with the positive's score.
+        catalog_negatives: N in exact training: the sum over the catalogue is its mean times this,
+            so that it means what as many draws mean.
+        detach_weight: take the weight as a number. As published it is not: its gradient weakens the
+            pull on the positive, so the loss may rise with the positive's score.
     """
 
     reference = "Yang et al., KDD 2025"
@@ -95,7 +102,8 @@ class SoftmaxAtKLoss(base.Loss):
         super().__init__()
         self.temperature = positive_number("temperature", temperature)
         self.weight_temperature = positive_number("weight_temperature", weight_temperature)
-        self.k = self.selection_k = base.whole_number("k", k)
+        self.k = base.whole_number("k", k)
+        self.selection_k = self.k
         self.update_every = base.whole_number("update_every", update_every)
         self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.detach_weight = detach_weight
@@ -125,11 +133,12 @@ class SoftmaxAtKLoss(base.Loss):
         return thresholds
 
     def catalog_values(self, view: CatalogView) -> Tensor:
-        scores, thresholds = view.positive_scores, self._thresholds_of(view.users)[view.owners]
-        log_sums = (
-            math.log(self.catalog_negatives)
-            + view.log_mean(view.scores / self.temperature)[view.owners]
-        )
+        scores = view.positive_scores
+        thresholds = self._thresholds_of(view.users)[view.owners]
+        # As many draws would add up to this on average. The scale of the sum counts here, as the
+        # weight multiplies its logarithm.
+        log_means = view.log_mean(view.scores / self.temperature)[view.owners]
+        log_sums = math.log(self.catalog_negatives) + log_means
         weights = top_k_weights(
             scores,
             thresholds,

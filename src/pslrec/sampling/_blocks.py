@@ -10,26 +10,28 @@ from torch import Tensor
 
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
-from pslrec.kernels import CatalogBlock, NegativePool
-from pslrec.sampling._rows import item_rows
+from pslrec.sampling._catalog_block import CatalogBlock
+from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import generator
 
 
 class UserBlocks:
     """The users in random order, cut into blocks of about the same number of positives.
 
-    Every item that a user has not taken is a negative: nothing is drawn, unless `n_shared` says so. Order and draws depend on
-    seed and epoch alone.
+    Every item that a user has not taken is a negative: nothing is drawn, unless `n_shared` says so.
+    Order and draws depend on seed and epoch alone.
 
     Args:
         train: the positives.
-        batch_pairs: positives per block; a user's are never divided, so a block may hold more or fewer.
-        n_shared: draw so many items for each block, without replacement, and take its users' negatives from them; all
-            items if not given or if there are no more.
-        include_positives: count the user's own positives among its negatives, as the printed formula does.
+        batch_pairs: positives per block; a user's are never divided, so a block may hold more or
+            fewer.
+        n_shared: draw this many items for each block, without replacement, and take its users'
+            negatives from them; all items if not given or if there are no more.
+        include_positives: count the user's own positives among its negatives, as the printed
+            formula does.
         false_negatives: pairs that weigh as negatives all the same, for the noise setting.
         noise: the weight of all of them together; that of the other negatives is 1 - noise.
-        seed: of the order.
+        seed: of the order and of the draws.
     """
 
     def __init__(
@@ -49,27 +51,20 @@ class UserBlocks:
             raise ConfigError(f"`noise.probability` must be below 1 in exact training, got {noise}")
         if n_shared is not None and n_shared < 1:
             raise ConfigError(f'`negatives` = "shared:N" needs an N of at least 1, got {n_shared}')
-        self.seed, self.batch_pairs = seed, batch_pairs
-        self.n_shared = None if n_shared is None or n_shared >= train.n_items else n_shared
-        self._positives = item_rows(train)
-        parts = ([] if include_positives else [train]) + (
-            [] if false_negatives is None else [false_negatives]
-        )
-        self._pool = NegativePool(
-            taken=item_rows(*parts)
-            if parts
-            else item_rows(train.select(np.zeros(0, dtype=np.int64))),
-            n_items=train.n_items,
-            false_negatives=None if false_negatives is None else item_rows(false_negatives),
+        self.seed = seed
+        self.batch_pairs = batch_pairs
+        self.n_shared = n_shared
+        if n_shared is not None and n_shared >= train.n_items:
+            # All of them are the whole catalogue, for which there is a faster way.
+            self.n_shared = None
+        self._positives = train.rows
+        self._pool = NegativePool.of(
+            train,
+            false_negatives=false_negatives,
             noise=noise,
+            include_positives=include_positives,
         )
-        self._counts = self._positives.lengths().numpy()
-        full = np.flatnonzero(self._pool.taken.lengths().numpy() >= train.n_items)
-        if len(full):
-            owner = train.user_vocabulary.ids([int(full[0])])[0]
-            raise ConfigError(
-                f"user `{owner}` has interacted with every item, so it has no negatives; leave such users out"
-            )
+        self._counts = self._positives.lengths
 
     def __len__(self) -> int:
         """Blocks of an epoch, at most."""
@@ -79,10 +74,11 @@ class UserBlocks:
     def n_candidates(self) -> int:
         """Scores of a step, about."""
         users_per_block = math.ceil(np.count_nonzero(self._counts) / len(self))
-        n_items = self._pool.n_items
-        return users_per_block * (
-            n_items if self.n_shared is None else min(n_items, self.n_shared + self.batch_pairs)
-        )
+        n_columns = self._pool.n_items
+        if self.n_shared is not None:
+            # The positives of a block are columns beside the drawn items.
+            n_columns = min(n_columns, self.n_shared + self.batch_pairs)
+        return users_per_block * n_columns
 
     @cached_property
     def n_pairs(self) -> int:
@@ -90,31 +86,38 @@ class UserBlocks:
         return int(self._counts.sum())
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[CatalogBlock]:
-        """The blocks of an epoch, counted from 0; a resumed run asks for those that were left."""
+        """The blocks of an epoch, counted from 0.
+
+        Args:
+            epoch: the order depends on it.
+            first_batch: leave out the blocks before it, which a resumed run has trained on.
+        """
         users = np.flatnonzero(self._counts)
         users = users[generator(self.seed, "order of users", epoch).permutation(len(users))]
-        before = np.cumsum(self._counts[users]) - self._counts[users]
-        block_of = before * len(self) // self.n_pairs
+        counts = self._counts[users]
+        # Blocks of equal numbers of pairs rather than users: a step's work follows from its pairs.
+        n_before = np.cumsum(counts) - counts
+        block_of = n_before * len(self) // self.n_pairs
         cuts = np.flatnonzero(np.diff(block_of)) + 1
         blocks = np.split(users, cuts)
         for number in range(first_batch, len(blocks)):
             # Ascending rows lie closer together in memory.
-            rows = torch.from_numpy(np.sort(blocks[number]))
-            yield CatalogBlock(rows, self._positives, self._pool, self._draw(epoch, number, rows))
+            rows = np.sort(blocks[number])
+            drawn = self._draw(epoch, number, rows)
+            yield CatalogBlock(torch.from_numpy(rows), self._positives, self._pool, drawn)
 
-    def _draw(self, epoch: int, number: int, users: Tensor) -> Tensor | None:
+    def _draw(self, epoch: int, number: int, users: np.ndarray) -> Tensor | None:
         if self.n_shared is None:
             return None
+        n_items = self._pool.n_items
+        taken = self._pool.taken
+        # A generator of its own for each block, so that a resumed run draws what is left alike.
         random = generator(self.seed, "shared negatives", epoch, number)
-        drawn = random.choice(self._pool.n_items, self.n_shared, replace=False)
-        n_taken = self._pool.taken.lengths()[users]
-        for user in users[n_taken >= self.n_shared].tolist():
-            # Only such a user may have taken all that was drawn; it gets one of its negatives all the same.
-            taken = self._pool.taken.items[
-                self._pool.taken.offsets[user] : self._pool.taken.offsets[user + 1]
-            ].numpy()
-            if np.isin(drawn, taken).all():
-                drawn = np.append(
-                    drawn, random.choice(np.setdiff1d(np.arange(self._pool.n_items), taken))
-                )
+        drawn = random.choice(n_items, self.n_shared, replace=False)
+        for user in users[taken.lengths[users] >= self.n_shared].tolist():
+            # Only such a user may have taken all that was drawn; it gets one negative all the same.
+            own = taken.list_of(user)
+            if np.isin(drawn, own).all():
+                free = np.setdiff1d(np.arange(n_items), own)
+                drawn = np.append(drawn, random.choice(free))
         return torch.from_numpy(np.sort(drawn).astype(np.int64))

@@ -36,25 +36,33 @@ def plant_false_negatives(
     Args:
         train: the training pairs, after validation was carved out.
         fraction: which share; the paper declares a tenth.
-        scope: draw a share of each user's pairs (rounded down, but one at least of those with two or more), or among all pairs.
-            The paper does not say; the former comes closest to its numbers.
-        keep_positives: whether they stay positives as well. The paper does not say; removing them comes closest to its
+        scope: draw a share of each user's pairs (rounded down, but at least one of those with two
+            or more), or among all pairs. The paper does not say; the former comes closest to its
             numbers.
+        keep_positives: whether they stay positives as well. The paper does not say; removing them
+            comes closest to its numbers.
         seed: of the draw.
     """
     if not 0 < fraction < 1:
         raise ConfigError(f"`noise.fraction` must lie between 0 and 1, got {fraction}")
+    # The draw must not depend on the order of the file.
     ordered = train.sorted()
     order = generator(seed, "false negatives").permutation(len(ordered))
     chosen = np.zeros(len(ordered), dtype=bool)
     if scope == "global":
         chosen[order[: int(fraction * len(ordered))]] = True
     else:
-        # Within each user the first pairs in random order.
+        # A stable sort by user keeps the random order within each user, whose first are taken.
         shuffled = order[np.argsort(ordered.users[order], kind="stable")]
         counts = ordered.user_counts()
-        rank = np.arange(len(ordered)) - np.repeat(np.cumsum(counts) - counts, counts)
-        share = np.minimum(np.maximum((fraction * counts).astype(np.int64), 1), counts - 1)
-        chosen[shuffled[rank < share[ordered.users[shuffled]]]] = True
-    kept = ordered if keep_positives else ordered.select(~chosen)
+        n_before = np.cumsum(counts) - counts
+        rank = np.arange(len(ordered)) - np.repeat(n_before, counts)
+        rounded_down = (fraction * counts).astype(np.int64)
+        # A user keeps a positive at least, or there would be nothing to train it on.
+        share = np.minimum(np.maximum(rounded_down, 1), counts - 1)
+        is_first = rank < share[ordered.users[shuffled]]
+        chosen[shuffled[is_first]] = True
+    kept = ordered
+    if not keep_positives:
+        kept = ordered.select(~chosen)
     return FalseNegatives(kept, ordered.select(chosen))

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError, DataError
-from pslrec.kernels import NegativePool, draw_negatives
-from pslrec.sampling._rows import item_rows
+from pslrec.kernels import draw_negatives
+from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import derive_seed, generator
 
 
@@ -20,7 +20,8 @@ class PairBatch:
 
     Args:
         users: row of each pair's user, shape (batch,), int64.
-        candidates: the pair's item in column 0, its negatives in the others, shape (batch, 1 + negatives), int32.
+        candidates: the pair's item in column 0, its negatives in the others, shape
+            (batch, 1 + negatives), int32.
     """
 
     users: Tensor
@@ -40,7 +41,8 @@ class PairBatch:
 class PairBatches:
     """The training pairs in random order, in batches, each pair with freshly drawn negatives.
 
-    Order and negatives depend on seed and epoch alone: not on threads, and not on where a run was resumed.
+    Order and negatives depend on seed and epoch alone: not on threads, and not on where a run was
+    resumed.
 
     Args:
         train: the positives.
@@ -65,7 +67,8 @@ class PairBatches:
     ) -> None:
         if n_negatives < 1 or batch_pairs < 1:
             raise ConfigError(
-                f"`negatives` and `batch_pairs` must be at least 1, got {n_negatives} and {batch_pairs}"
+                "`negatives` and `batch_pairs` must be at least 1, "
+                f"got {n_negatives} and {batch_pairs}"
             )
         if not 0 <= noise <= 1:
             raise ConfigError(f"`noise.probability` must lie between 0 and 1, got {noise}")
@@ -73,24 +76,16 @@ class PairBatches:
             raise ConfigError("`noise.probability` above 0 needs `false_negatives` to draw from")
         if len(train) == 0:
             raise DataError("there are no training pairs; give more data, or take another split")
-        self.n_negatives, self.batch_pairs, self.seed = n_negatives, batch_pairs, seed
+        self.n_negatives = n_negatives
+        self.batch_pairs = batch_pairs
+        self.seed = seed
+        # Draws depend on a pair's number, which must not depend on the order of the file.
         ordered = train.sorted()
         self._users = torch.from_numpy(ordered.users.copy())
         self._items = torch.from_numpy(ordered.items.copy())
-        parts = [train] if false_negatives is None else [train, false_negatives]
-        self.pool = NegativePool(
-            taken=item_rows(*parts),
-            n_items=train.n_items,
-            false_negatives=None if false_negatives is None else item_rows(false_negatives),
-            noise=noise,
-            replacement=replacement,
+        self.pool = NegativePool.of(
+            train, false_negatives=false_negatives, noise=noise, replacement=replacement
         )
-        full = torch.nonzero(self.pool.taken.lengths() >= train.n_items).flatten()
-        if len(full):
-            owner = train.user_vocabulary.ids([int(full[0])])[0]
-            raise ConfigError(
-                f"user `{owner}` has interacted with every item, so there is no negative to draw; leave such users out"
-            )
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -107,17 +102,31 @@ class PairBatches:
         return len(self._users)
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
-        """The batches of an epoch, counted from 0; a resumed run asks for those that were left."""
-        order = torch.from_numpy(
-            generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
-        )
+        """The batches of an epoch, counted from 0.
+
+        Args:
+            epoch: order and negatives depend on it.
+            first_batch: leave out the batches before it, which a resumed run has trained on.
+        """
+        order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
+        pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
-        for start in range(first_batch * self.batch_pairs, len(order), self.batch_pairs):
-            yield self._batch(order[start : start + self.batch_pairs], key)
+        for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):
+            yield self._batch(pairs[start : start + self.batch_pairs], key)
 
     def _batch(self, pairs: Tensor, key: int) -> PairBatch:
         users = self._users[pairs]
         candidates = torch.empty((len(pairs), 1 + self.n_negatives), dtype=torch.int32)
         candidates[:, 0] = self._items[pairs]
-        draw_negatives(self.pool, key, pairs, users, candidates)
+        draw_negatives(
+            candidates,
+            users,
+            key=key,
+            pairs=pairs,
+            taken=self.pool.taken,
+            n_items=self.pool.n_items,
+            false_negatives=self.pool.false_negatives,
+            noise=self.pool.noise,
+            replacement=self.pool.replacement,
+        )
         return PairBatch(users.long(), candidates)

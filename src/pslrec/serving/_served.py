@@ -99,9 +99,7 @@ class ServedModel:
 
     def history(self, user: int) -> list[int]:
         """Rows of the items that a user has in the training data."""
-        seen = self.model.seen
-        start, end = seen.offsets[user], seen.offsets[user + 1]
-        history: list[int] = seen.items[start:end].tolist()
+        history: list[int] = self.model.seen.list_of(user).tolist()
         return history
 
     def lists_for_users(self, jobs: Sequence[ListJob], *, exclude_seen: bool) -> list[list[Ranked]]:

@@ -13,8 +13,10 @@ from pslrec.training._events import (
     TrainingStarted,
 )
 from pslrec.training._keeping import Store
-from pslrec.training._objective import SampledObjective, scored_tables
+from pslrec.training._objective import SampledObjective
+from pslrec.training._operations import Kernels, Operation, operation_for
 from pslrec.training._options import TrainingOptions
+from pslrec.training._scores import scored_tables
 from pslrec.training._steps import build_step
 from pslrec.training._stopping import TrainingInterrupted
 from pslrec.training._trainer import Trainer, TrainingDivergedError
@@ -27,7 +29,9 @@ __all__ = [
     "EpochFinished",
     "EstimateMade",
     "Event",
+    "Kernels",
     "Listener",
+    "Operation",
     "Progress",
     "SampledObjective",
     "Store",
@@ -39,5 +43,6 @@ __all__ = [
     "build_step",
     "described_memory",
     "memory_estimate",
+    "operation_for",
     "scored_tables",
 ]

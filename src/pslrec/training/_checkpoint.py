@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +29,7 @@ class Progress:
         seconds: spent on this epoch, without checkpoints.
         best_epoch: counted from 1; 0 before the first validation.
         best_value: the validation value of that epoch.
-        looks_since_best: looks at the validation part since then.
+        looks_since_best: evaluations on the validation part since then.
         total_seconds: of training, without evaluation.
         is_finished: no step is left.
     """
@@ -54,21 +53,24 @@ class Progress:
 
     def count_step(self, loss: float) -> None:
         """One more step is done."""
-        self.loss_sum, self.n_steps, self.batch = (
-            self.loss_sum + loss,
-            self.n_steps + 1,
-            self.batch + 1,
-        )
+        self.loss_sum += loss
+        self.n_steps += 1
+        self.batch += 1
 
     def next_phase(self) -> None:
         """A pass over the data is done."""
-        self.phase, self.batch = self.phase + 1, 0
+        self.phase += 1
+        self.batch = 0
 
     def next_epoch(self) -> None:
         """All passes of an epoch are done."""
         self.total_seconds += self.seconds
-        self.epoch, self.phase, self.batch = self.epoch + 1, 0, 0
-        self.loss_sum, self.n_steps, self.seconds = 0.0, 0, 0.0
+        self.epoch += 1
+        self.phase = 0
+        self.batch = 0
+        self.loss_sum = 0.0
+        self.n_steps = 0
+        self.seconds = 0.0
 
     def to_json(self) -> str:
         """As text from which every number comes back exactly."""
@@ -76,23 +78,30 @@ class Progress:
 
     @classmethod
     def from_json(cls, text: str) -> "Progress":
-        """The inverse of `to_json`; raises `ValueError` or `TypeError` where the text is something else."""
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: a value is not what `to_json` writes, or the text is not JSON.
+            TypeError: the text is JSON of something else.
+        """
         progress = cls(**json.loads(text))
         kinds: dict[object, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,)}
         for each in fields(progress):
             value = getattr(progress, each.name)
-            # True is a whole number, too, in Python.
-            is_of_kind = isinstance(value, kinds[each.type]) and isinstance(value, bool) == (
-                each.type is bool
-            )
-            if not is_of_kind or (each.type is int and not 0 <= value < 2**53):
+            is_right = isinstance(value, kinds[each.type])
+            if each.type is not bool:
+                # True is a whole number, too, in Python.
+                is_right = is_right and not isinstance(value, bool)
+            if is_right and each.type is int:
+                is_right = 0 <= value < 2**53
+            if not is_right:
                 raise ValueError(f"`{each.name}` is {value!r}")
         return progress
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that a run needs to go on as if it had never stopped."""
+    """Everything that a run needs to resume as if it had never stopped."""
 
     tensors: dict[str, Tensor]
     progress: Progress = field(default_factory=Progress)
@@ -103,12 +112,14 @@ def capture(
     optimizers: Mapping[str, Adam | LookupAdam],
     progress: Progress,
 ) -> Checkpoint:
-    """The state of modules and optimisers; nothing is copied, so it must be written before the next step."""
-    tensors = {
-        f"{name}/{key}": value.detach().contiguous()
-        for name, module in modules.items()
-        for key, value in module.state_dict().items()
-    }
+    """The state of modules and optimisers.
+
+    Nothing is copied, so it must be written before the next step.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name, module in modules.items():
+        for key, value in module.state_dict().items():
+            tensors[f"{name}/{key}"] = value.detach().contiguous()
     for name, optimizer in optimizers.items():
         for key, value in _state_of(optimizer).items():
             tensors[f"optimizer/{name}/{key}"] = value.detach().contiguous()
@@ -120,7 +131,12 @@ def restore(
     modules: Mapping[str, nn.Module],
     optimizers: Mapping[str, Adam | LookupAdam],
 ) -> Progress:
-    """Put a captured state back into modules and optimisers of the same run; raises if it is the state of another one."""
+    """Put a captured state back into modules and optimisers of the same run.
+
+    Raises:
+        CheckpointError: it is the state of another run.
+    """
+    # Before anything is changed: a run that is refused must stay as it is.
     _check_fits(checkpoint, modules, optimizers)
     for name, module in modules.items():
         module.load_state_dict(_below(f"{name}/", checkpoint.tensors))
@@ -131,38 +147,42 @@ def restore(
                 optimizer.load_named_state(state)
             except ValueError as error:
                 raise CheckpointError(
-                    f"the checkpoint is not one of this run: {error}; remove it to train from the beginning"
+                    f"the checkpoint is not one of this run: {error}; "
+                    "remove it to train from the beginning"
                 ) from error
             continue
         for number, parameter in enumerate(_parameters(optimizer)):
-            # A copy: the optimiser goes on writing into it.
-            of_parameter = {
-                key: value.clone() for key, value in _below(f"{number}/", state).items()
-            }
+            of_parameter = _below(f"{number}/", state)
             if of_parameter:
-                optimizer.state[parameter] = of_parameter
+                # Copies: the optimiser writes into its state.
+                copies = {key: value.clone() for key, value in of_parameter.items()}
+                optimizer.state[parameter] = copies
     return checkpoint.progress
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
-    }
+    found: dict[str, Tensor] = {}
+    for key, value in tensors.items():
+        if key.startswith(prefix):
+            found[key.removeprefix(prefix)] = value
+    return found
 
 
 def _state_of(optimizer: Adam | LookupAdam) -> dict[str, Tensor]:
     if isinstance(optimizer, LookupAdam):
         return optimizer.named_state()
-    return {
-        f"{number}/{key}": value
-        for number, parameter in enumerate(_parameters(optimizer))
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
+    state: dict[str, Tensor] = {}
+    for number, parameter in enumerate(_parameters(optimizer)):
+        for key, value in optimizer.state.get(parameter, {}).items():
+            state[f"{number}/{key}"] = value
+    return state
 
 
 def _parameters(optimizer: Adam) -> list[torch.nn.Parameter]:
-    groups: list[dict[str, Any]] = optimizer.param_groups
-    return [parameter for group in groups for parameter in group["params"]]
+    parameters: list[torch.nn.Parameter] = []
+    for group in optimizer.param_groups:
+        parameters += group["params"]
+    return parameters
 
 
 def _check_fits(
@@ -173,12 +193,11 @@ def _check_fits(
     expected = capture(modules, optimizers, checkpoint.progress).tensors
     for name, optimizer in optimizers.items():
         if isinstance(optimizer, Adam):
-            # Of Adam there is no state before the first step.
+            # Adam has no state before its first step, so what would be there is worked out.
             expected |= _adam_state(f"optimizer/{name}/", optimizer, checkpoint.tensors)
     for name in sorted({*expected, *checkpoint.tensors}):
-        wanted, found = (
-            _described(tensors.get(name)) for tensors in (expected, checkpoint.tensors)
-        )
+        wanted = _described(expected.get(name))
+        found = _described(checkpoint.tensors.get(name))
         if wanted != found:
             raise CheckpointError(
                 f"the checkpoint is not one of this run: `{name}` must be {wanted}, got {found}; "
@@ -190,9 +209,11 @@ def _adam_state(prefix: str, optimizer: Adam, found: Mapping[str, Tensor]) -> di
     expected: dict[str, Tensor] = {}
     for number, parameter in enumerate(_parameters(optimizer)):
         place = f"{prefix}{number}/"
-        if any(name.startswith(place) for name in found):
-            moments = {"exp_avg": parameter, "exp_avg_sq": parameter, "step": torch.tensor(0.0)}
-            expected |= {f"{place}{key}": value.detach() for key, value in moments.items()}
+        if not _below(place, found):
+            continue
+        expected[f"{place}exp_avg"] = parameter.detach()
+        expected[f"{place}exp_avg_sq"] = parameter.detach()
+        expected[f"{place}step"] = torch.tensor(0.0)
     return expected
 
 

@@ -8,34 +8,50 @@ from torch import nn
 from pslrec.backbones import Backbone
 from pslrec.losses import Loss
 from pslrec.sampling import PairBatches, UserBlocks
+from pslrec.training._operations import Kernels, operation_for
 
-# Bytes per candidate of a batch: its row, its score, the gradient of that, and the copy sorted by item.
+# Bytes per candidate of a batch: its row, its score, the gradient of that, and the copy sorted by
+# item.
 CANDIDATE_BYTES = 4 + 4 + 4 + 8
-# Of exact training: the score, which becomes its gradient in place, and room for blocks with more users.
+# Of exact training: the score, which becomes its gradient in place, and room for blocks with more
+# users.
 SCORE_BYTES = 5
-# What autograd keeps in addition where a loss is computed as it is written, and what row numbers of 8 bytes cost.
+# What autograd keeps in addition where a loss is computed as it is written, and what row numbers of
+# 8 bytes cost.
 PLAIN_BYTES = 4 * 4
 EXTRA_INPUT_BYTES = 8 + 3 * 4
-# What the matrix library packs its operands into, whatever the size of the data: by how much a process grew beyond all else.
+# What the matrix library packs its operands into, whatever the size of the data: by how much a
+# process grew beyond all else.
 LIBRARY_BYTES = 4 * 2**20
 
 
 def memory_estimate(
-    backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks
+    backbone: Backbone,
+    loss: Loss,
+    batches: PairBatches | UserBlocks,
+    kernels: Kernels = "auto",
 ) -> dict[str, int]:
-    """Bytes by what they are for, at the peak of a training step; evaluation has a budget of its own.
+    """Bytes by what they are for, at the peak of a training step.
+
+    Evaluation has a budget of its own.
 
     Args:
         backbone: what is trained.
         loss: what it is trained for, built.
         batches: what it is trained on.
+        kernels: as in `TrainingOptions`.
     """
     tables = _bytes(backbone) + _bytes(loss)
-    is_exact = isinstance(batches, UserBlocks)
-    is_fused = (loss.catalog_form() if is_exact else loss.log_sum_form()) is not None
-    per_candidate = SCORE_BYTES if is_exact else CANDIDATE_BYTES
-    per_candidate += 0 if is_fused else PLAIN_BYTES
-    per_candidate += EXTRA_INPUT_BYTES if loss.needs and not is_exact else 0
+    if isinstance(batches, UserBlocks):
+        operation = operation_for(loss, "catalog", backbone.user_table, kernels)
+        per_candidate = SCORE_BYTES
+    else:
+        operation = operation_for(loss, "sampled", backbone.user_table, kernels)
+        per_candidate = CANDIDATE_BYTES
+        if loss.needs:
+            per_candidate += EXTRA_INPUT_BYTES
+    if not operation.is_fused:
+        per_candidate += PLAIN_BYTES
     return {
         "tables": tables,
         "gradients": tables,
@@ -47,10 +63,15 @@ def memory_estimate(
 
 
 def _representations(backbone: Backbone, loss: Loss) -> int:
-    # Vectors of length 1 and their gradient; a backbone that propagates holds every layer and its gradient beside them.
-    n_layers = 0 if backbone.is_lookup else int(getattr(backbone, "layers", 1)) + 1
-    unit_items = 0 if loss.similarity == "inner-product" else 2 * backbone.item_table.nbytes
-    return 2 * n_layers * _bytes(backbone) + unit_items
+    total = 0
+    if not backbone.is_lookup:
+        # A backbone that propagates holds every layer, its input among them, and its gradient.
+        n_layers = int(getattr(backbone, "layers", 1)) + 1
+        total += 2 * n_layers * _bytes(backbone)
+    if loss.similarity != "inner-product":
+        # Vectors of length 1 and their gradient.
+        total += 2 * backbone.item_table.nbytes
+    return total
 
 
 def _bytes(module: nn.Module) -> int:
@@ -63,8 +84,12 @@ def described_memory(memory: Mapping[str, int]) -> str:
     >>> described_memory({"tables": 6_000_000, "moments": 12_000_000, "batch": 41_200_000})
     '59 MB (tables 6, moments 12, batch 41)'
     """
-    parts = ", ".join(f"{name} {size / 1e6:.0f}" for name, size in memory.items() if size >= 5e5)
-    return f"{sum(memory.values()) / 1e6:.0f} MB" + (f" ({parts})" if parts else "")
+    total = f"{sum(memory.values()) / 1e6:.0f} MB"
+    # What would be rounded to 0 is left out.
+    parts = [f"{name} {size / 1e6:.0f}" for name, size in memory.items() if size >= 5e5]
+    if not parts:
+        return total
+    return f"{total} ({', '.join(parts)})"
 
 
 class Pace:
@@ -76,19 +101,21 @@ class Pace:
     """
 
     def __init__(self, *, least_steps: int = 3, least_seconds: float = 1.0) -> None:
-        self._least_steps, self._least_seconds = least_steps, least_seconds
+        self._least_steps = least_steps
+        self._least_seconds = least_seconds
         self._started: float | None = None
         self._steps = 0
         self._is_told = False
 
     def step(self, *, is_last: bool = False) -> float | None:
-        """Count a finished step; the seconds of one, told once, as soon as they are known.
+        """Count a finished step; returns the seconds of one, once, as soon as they are known.
 
         Args:
             is_last: no step follows before something else takes time, so what is known must do.
         """
         now = time.perf_counter()
         if self._started is None:
+            # The first step warms caches and libraries up and is not counted.
             self._started = now
             return None
         self._steps += 1

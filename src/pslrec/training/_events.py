@@ -57,7 +57,7 @@ class EpochFinished:
         epoch: counted from 1.
         loss: mean over the epoch's batches.
         seconds: of training.
-        validation: the value by which epochs are chosen, if it was looked at.
+        validation: the value by which epochs are chosen, if the epoch was evaluated.
         is_best: whether this epoch is the best one so far.
     """
 

@@ -15,7 +15,7 @@ class Store(Protocol):
     """Where a trainer keeps its state."""
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """The last checkpoint, if the run is to go on from one."""
+        """The last checkpoint, if the run is to be resumed from one."""
         ...
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -45,8 +45,12 @@ class Keeper:
         *,
         every_seconds: float,
     ) -> None:
-        self._store, self._modules, self._optimizers = store, modules, optimizers
-        self._every_seconds, self._last = every_seconds, time.monotonic()
+        self._store = store
+        self._modules = modules
+        self._optimizers = optimizers
+        self._every_seconds = every_seconds
+        self._last = time.monotonic()
+        # For messages about a run that diverged: what is left of it.
         self.kept = "no checkpoint had been written yet"
 
     @property
@@ -55,7 +59,7 @@ class Keeper:
         return time.monotonic() - self._last >= self._every_seconds
 
     def begin(self) -> Progress:
-        """Where the run is: at the store's checkpoint, whose state is put back, or at the beginning."""
+        """Where the run is: at the store's checkpoint, which is restored, or at the beginning."""
         checkpoint = self._store.load_checkpoint()
         if checkpoint is None:
             return Progress()

@@ -12,10 +12,10 @@ from pslrec.losses import Loss
 
 
 class LookupAdam:
-    """Adam for a backbone whose representations are its tables, for steps over a few users and all items.
+    """Adam for a backbone whose representations are its tables, in steps over a few users.
 
-    The same numbers as `torch.optim.Adam` to rounding: users that a step leaves out are brought up to date when they are next
-    asked for, and by `settle`.
+    A step moves all items. The same numbers as `torch.optim.Adam` to rounding: users that a step
+    leaves out are brought up to date when they are next asked for, and by `settle`.
 
     Args:
         backbone: whose tables are trained, in place.
@@ -27,29 +27,34 @@ class LookupAdam:
     def __init__(
         self, backbone: Backbone, loss: Loss, *, learning_rate: float, weight_decay: float
     ) -> None:
-        self._learning_rate, self._rule = learning_rate, AdamRule(learning_rate, weight_decay)
+        self._learning_rate = learning_rate
+        self._rule = AdamRule(learning_rate, weight_decay)
         is_normalized = loss.similarity == "half-cosine"
         self._users = AdamTable(backbone.user_table.detach(), is_normalized=is_normalized)
         self._items = AdamTable(backbone.item_table.detach(), is_normalized=is_normalized)
         self._directions: Tensor | None = None
         self._step = 0
+        self.of_loss: Adam | None = None
         groups = loss.parameter_groups(learning_rate, "model")
-        self.of_loss = Adam(groups, lr=learning_rate, weight_decay=weight_decay) if groups else None
+        if groups:
+            self.of_loss = Adam(groups, lr=learning_rate, weight_decay=weight_decay)
 
     def fetch(self, users: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of some users and of all items as the loss sees them; the items' are not copied."""
-        return self._users.fetch(users, self._rule, self._step), self._item_vectors()
+        """Vectors of some users and of all items as the loss sees them; items are not copied."""
+        vectors = self._users.fetch(users, self._rule, self._step)
+        return vectors, self._item_vectors()
 
     def _item_vectors(self) -> Tensor:
         if not self._items.is_normalized:
             return self._items.table
+        # Kept from step to step: the update writes them along with the table.
         if self._directions is None:
             everything = torch.arange(len(self._items.table))
             self._directions = self._items.fetch(everything, self._rule, self._step)
         return self._directions
 
     def step(self, users: Tensor, user_gradient: Tensor, item_gradient: Tensor) -> None:
-        """Move users that were fetched, and all items; the gradients are used up."""
+        """Move users that were fetched, and all items; the gradients are overwritten."""
         self._step += 1
         self._users.update(users, user_gradient, self._rule, self._step)
         self._items.update_all(item_gradient, self._rule, self._step, out=self._directions)
@@ -57,7 +62,7 @@ class LookupAdam:
             self.of_loss.step()
 
     def zero_grad(self) -> None:
-        """Forget the gradients of the loss's own parameters; those of the tables are never kept."""
+        """Clear the gradients of the loss's own parameters; those of the tables are never kept."""
         if self.of_loss is not None:
             self.of_loss.zero_grad()
 
@@ -66,7 +71,7 @@ class LookupAdam:
         self._users.catch_up(self._rule, self._step)
 
     def scale_rate(self, factor: float) -> None:
-        """Go on with this part of the learning rate; all rows must be up to date."""
+        """Continue with this part of the learning rate; all rows must be up to date."""
         self._rule = AdamRule(self._learning_rate * factor, self._rule.weight_decay)
 
     def named_state(self) -> dict[str, Tensor]:
@@ -79,18 +84,15 @@ class LookupAdam:
 
     def load_named_state(self, state: dict[str, Tensor]) -> None:
         """The inverse of `named_state`; the tables must have been put back before."""
-        # A step moves all items; a row that is too far behind would be brought up to date for ever.
-        step, of_items, of_users = (
-            int(state["step"]),
-            state["items/last_steps"],
-            state["users/last_steps"],
-        )
-        are_right = bool((of_items == step).all()) and bool(
-            ((of_users >= 0) & (of_users <= step)).all()
-        )
-        if not are_right:
+        step = int(state["step"])
+        of_items = state["items/last_steps"]
+        of_users = state["users/last_steps"]
+        # A step moves all items; a row that is too far behind would be brought up to date forever.
+        items_are_right = bool((of_items == step).all())
+        users_are_right = bool(((of_users >= 0) & (of_users <= step)).all())
+        if not (items_are_right and users_are_right):
             raise ValueError(f"its rows must be at step {step} or behind it")
-        self._step = int(state["step"])
+        self._step = step
         self._directions = None
         for name, table in (("users", self._users), ("items", self._items)):
             for key in ("first_moments", "second_moments", "last_steps"):

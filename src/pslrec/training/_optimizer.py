@@ -11,16 +11,21 @@ def build_optimizers(
 ) -> dict[Phase, Adam]:
     """One Adam per phase of the loss, each with what that phase trains.
 
-    Every row of the tables moves at every step, by its momentum if not by its gradient; neither sparse Adam nor AdamW is a
-    substitute. A loss names its own parameters, and for its adversary perhaps a learning rate of their own.
+    Every row of the tables moves at every step, by its momentum if not by its gradient; neither
+    sparse Adam nor AdamW is a substitute.
+
+    Args:
+        backbone: whose tables the phase "model" trains.
+        loss: names its own parameters by phase, perhaps with learning rates of their own.
+        learning_rate: of the tables.
+        weight_decay: coupled into the gradient.
     """
     optimizers: dict[Phase, Adam] = {}
     for phase in loss.phases:
         groups = loss.parameter_groups(learning_rate, phase)
         if phase == "model":
-            groups = [
-                {"params": [backbone.user_table, backbone.item_table], "lr": learning_rate},
-                *groups,
-            ]
+            # First: a checkpoint names the parameters of an optimiser by their number.
+            tables = [backbone.user_table, backbone.item_table]
+            groups = [{"params": tables, "lr": learning_rate}, *groups]
         optimizers[phase] = Adam(groups, lr=learning_rate, weight_decay=weight_decay, fused=True)
     return optimizers

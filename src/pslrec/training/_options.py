@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 from pslrec.errors import ConfigError
+from pslrec.training._operations import Kernels
 
-# By the share of the horizon that is done. They never reach 0, as an epoch without a step would be
-# wasted.
+# By the share of the horizon that is done. They never reach 0 within it, as an epoch that moves
+# nothing would be wasted.
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda done: 1.0,  # noqa: ARG005
     "cosine": lambda done: 0.5 * (1 + math.cos(math.pi * done)),
@@ -21,16 +23,20 @@ class TrainingOptions:
 
     Args:
         learning_rate: of Adam.
-        schedule: of the learning rate: `constant`, or `cosine` and `linear`, which fall towards 0 from epoch to epoch.
-        weight_decay: added to the gradient as `weight_decay * parameter`, for every row at every step.
+        schedule: of the learning rate: `constant`, or `cosine` and `linear`, which fall towards 0
+            from epoch to epoch.
+        weight_decay: added to the gradient as `weight_decay * parameter`, for every row at every
+            step.
         epochs: passes over the training pairs.
-        validate_every: epochs between two looks at the validation part.
-        patience: stop after this many looks without a better one; 0 never stops early.
+        validate_every: epochs between two evaluations on the validation part.
+        patience: stop after this many evaluations without a better one; 0 never stops early.
         checkpoint_seconds: time between two checkpoints.
         seed: of everything random.
         horizon: epochs over which the schedule falls; `epochs` if not given. A training that
             repeats the first epochs of a longer one names the length of that one here, so that
             each epoch has the learning rate that it had there.
+        kernels: `auto` computes the loss by a fused operation where there is one; `plain` computes
+            it as it is written, slower and equal up to rounding.
     """
 
     learning_rate: float = 0.01
@@ -42,6 +48,7 @@ class TrainingOptions:
     checkpoint_seconds: float = 30.0
     seed: int = 2024
     horizon: int | None = None
+    kernels: Kernels = "auto"
 
     def rate_factor(self, epoch: int) -> float:
         """What part of the learning rate an epoch, counted from 0, is trained with.
@@ -51,7 +58,9 @@ class TrainingOptions:
         >>> TrainingOptions(epochs=2, schedule="linear", horizon=4).rate_factor(1)
         0.75
         """
-        horizon = self.epochs if self.horizon is None else self.horizon
+        horizon = self.horizon
+        if horizon is None:
+            horizon = self.epochs
         return SCHEDULES[self.schedule](epoch / horizon)
 
     def __post_init__(self) -> None:
@@ -63,19 +72,21 @@ class TrainingOptions:
             "checkpoint_seconds": 0,
         }
         for name, lowest in at_least.items():
-            if not lowest <= getattr(self, name) < math.inf:
-                raise ConfigError(
-                    f"`{name}` must be at least {lowest} and finite, got {getattr(self, name)}"
-                )
+            value = getattr(self, name)
+            if not lowest <= value < math.inf:
+                raise ConfigError(f"`{name}` must be at least {lowest} and finite, got {value}")
         if self.horizon is not None and not self.epochs <= self.horizon < math.inf:
             raise ConfigError(
-                f"`horizon` must be at least `epochs`, which is {self.epochs}, and finite, got {self.horizon}; "
-                "leave it out for a schedule that falls over all epochs"
+                f"`horizon` must be at least `epochs`, which is {self.epochs}, and finite, "
+                f"got {self.horizon}; leave it out for a schedule that falls over all epochs"
             )
         if self.schedule not in SCHEDULES:
             raise ConfigError(
                 f"`schedule` must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}"
             )
+        if self.kernels not in get_args(Kernels):
+            allowed = ", ".join(get_args(Kernels))
+            raise ConfigError(f"`kernels` must be one of {allowed}, got {self.kernels!r}")
         if not 0 < self.learning_rate < math.inf:
             raise ConfigError(
                 f"`learning_rate` must be positive and finite, got {self.learning_rate}"

@@ -1,4 +1,7 @@
-"""One step of training: from a batch to moved parameters. Two ways, for the trainer they are the same."""
+"""One step of training: from a batch to moved parameters.
+
+There are two ways, for tables and for anything else; for the trainer they are the same.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,6 +16,7 @@ from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._lookup_adam import LookupAdam
 from pslrec.training._objective import SampledObjective
+from pslrec.training._operations import Gradients, operation_for
 from pslrec.training._optimizer import build_optimizers
 from pslrec.training._options import TrainingOptions
 
@@ -26,11 +30,17 @@ class ModelStep(Protocol):
     objective: Any
 
     def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:
-        """The number to minimise, with its graph; `noise` makes what a backbone draws from."""
+        """The number to minimise; `move` knows its gradient.
+
+        Args:
+            batch: what to train on.
+            phase: what is trained.
+            noise: makes the generator that a backbone draws from.
+        """
         ...
 
     def move(self, loss: Tensor, phase: Phase) -> None:
-        """Take the gradient of what `loss_of` gave, and step."""
+        """Take the gradient of what `loss_of` returned, and step."""
         ...
 
     def settle(self) -> None:
@@ -38,7 +48,7 @@ class ModelStep(Protocol):
         ...
 
     def scale_rate(self, factor: float) -> None:
-        """Go on with this part of the learning rates; all parameters must be up to date."""
+        """Continue with this part of the learning rates; all parameters must be up to date."""
         ...
 
 
@@ -48,14 +58,21 @@ class DenseStep:
     def __init__(
         self, backbone: Backbone, loss: Loss, objective: Any, options: TrainingOptions
     ) -> None:
-        self.backbone, self.objective = backbone, objective
-        rates = {"learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
-        self.optimizers: dict[str, Any] = dict(build_optimizers(backbone, loss, **rates).items())
-        self._rates = _rates(self.optimizers)
+        self.backbone = backbone
+        self.objective = objective
+        optimizers = build_optimizers(
+            backbone,
+            loss,
+            learning_rate=options.learning_rate,
+            weight_decay=options.weight_decay,
+        )
+        self.optimizers: dict[str, Any] = dict(optimizers.items())
+        self._rates = _Rates(self.optimizers)
 
     def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:
         """See `ModelStep`."""
         self.optimizers[phase].zero_grad()
+        # While the adversary is trained, the model stands still and needs no graph.
         with torch.set_grad_enabled(phase == "model"):
             representations = self.backbone(noise())
         loss: Tensor = self.objective(representations, batch)
@@ -71,11 +88,14 @@ class DenseStep:
 
     def scale_rate(self, factor: float) -> None:
         """See `ModelStep`."""
-        _scale_rates(self._rates, factor)
+        self._rates.scale(factor)
 
 
 class LookupStep:
-    """A block's users and all items, without representations of anybody else; `LookupAdam` makes up for those."""
+    """A block's users and all items, without representations of anybody else.
+
+    `LookupAdam` makes up for the users that a step leaves out.
+    """
 
     def __init__(
         self, backbone: Backbone, loss: Loss, objective: CatalogObjective, options: TrainingOptions
@@ -83,35 +103,27 @@ class LookupStep:
         self.objective = objective
         rates = {"learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
         self._tables = LookupAdam(backbone, loss, **rates)
-        self.optimizers: dict[str, Any] = {"model": self._tables}
+        # Beside the tables there are the loss's own parameters, and those of its adversary.
+        others: dict[str, Any] = {}
         if self._tables.of_loss is not None:
-            self.optimizers["loss"] = self._tables.of_loss
+            others["loss"] = self._tables.of_loss
         if "adversary" in loss.phases:
-            self.optimizers["adversary"] = build_optimizers(backbone, loss, **rates)["adversary"]
-        self._rates = _rates(
-            {name: each for name, each in self.optimizers.items() if name != "model"}
-        )
-        self._graphless = objective.graphless(backbone.user_table)
-        self._gradients: Callable[[], tuple[Tensor, ...]] | None = None
+            others["adversary"] = build_optimizers(backbone, loss, **rates)["adversary"]
+        self.optimizers: dict[str, Any] = {"model": self._tables, **others}
+        self._rates = _Rates(others)
+        # Chosen once, so that the memory of its pass is kept from step to step.
+        self._operation = operation_for(loss, "catalog", backbone.user_table, options.kernels)
+        self._gradients: Gradients | None = None
         self._users = torch.empty(0, dtype=torch.int64)
 
     def loss_of(self, batch: Any, phase: Phase, noise: MakeGenerator) -> Tensor:  # noqa: ARG002
-        """See `ModelStep`; where the compiled pass is there, the number has no graph."""
+        """See `ModelStep`; where a fused pass computes it, the number has no graph."""
         self.optimizers[phase].zero_grad()
         self._users = batch.users
         users, items = self._tables.fetch(batch.users)
         if phase != "model":
-            return self.objective.ranking_loss(users, items, batch)
-        if self._graphless is not None and batch.drawn is None:
-            catalog_pass, factor = self._graphless
-            factor /= batch.n_pairs
-            values = catalog_pass.values(users, items, batch)
-            self._gradients = lambda: catalog_pass.gradients(factor)
-            # A handful of numbers, which numpy adds before torch would have begun.
-            return torch.tensor(float(values.numpy().sum()) * factor, dtype=torch.float64)
-        users, items = users.requires_grad_(), items.detach().requires_grad_()
-        loss = self.objective.ranking_loss(users, items, batch)
-        self._gradients = lambda: _backward(loss, users, items)
+            return self._operation.value(users, items, batch)
+        loss, self._gradients = self._operation.value_and_gradients(users, items, batch)
         return loss
 
     def move(self, loss: Tensor, phase: Phase) -> None:
@@ -121,6 +133,7 @@ class LookupStep:
             self.optimizers[phase].step()
         elif self._gradients is not None:
             self._tables.step(self._users, *self._gradients())
+            # It holds the graph, where there is one.
             self._gradients = None
 
     def settle(self) -> None:
@@ -130,36 +143,38 @@ class LookupStep:
     def scale_rate(self, factor: float) -> None:
         """See `ModelStep`."""
         self._tables.scale_rate(factor)
-        _scale_rates(self._rates, factor)
+        self._rates.scale(factor)
 
 
-def _backward(loss: Tensor, *leaves: Tensor) -> tuple[Tensor, ...]:
-    loss.backward()
-    return tuple(
-        torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.contiguous() for leaf in leaves
-    )
+class _Rates:
+    """The learning rates of optimisers as they were made, from which schedules are counted."""
 
+    def __init__(self, optimizers: dict[str, Any]) -> None:
+        self._groups: list[tuple[dict[str, Any], float]] = []
+        for optimizer in optimizers.values():
+            for group in optimizer.param_groups:
+                self._groups.append((group, group["lr"]))
 
-def _rates(optimizers: dict[str, Any]) -> list[tuple[dict[str, Any], float]]:
-    return [
-        (group, group["lr"])
-        for optimizer in optimizers.values()
-        for group in optimizer.param_groups
-    ]
-
-
-def _scale_rates(rates: list[tuple[dict[str, Any], float]], factor: float) -> None:
-    for group, rate in rates:
-        group["lr"] = rate * factor
+    def scale(self, factor: float) -> None:
+        for group, rate in self._groups:
+            group["lr"] = rate * factor
 
 
 def build_step(
     backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks, options: TrainingOptions
 ) -> ModelStep:
-    """The fastest way there is for this backbone, these batches and this machine."""
+    """The fastest step there is for this backbone, these batches and this machine.
+
+    Args:
+        backbone: what is trained.
+        loss: what it is trained for, built.
+        batches: blocks of users for exact training, or pairs.
+        options: learning rates, and whether the loss is computed as it is written.
+    """
     if not isinstance(batches, UserBlocks):
-        return DenseStep(backbone, loss, SampledObjective(backbone, loss), options)
-    objective = CatalogObjective(backbone, loss)
+        sampled = SampledObjective(backbone, loss, options.kernels)
+        return DenseStep(backbone, loss, sampled, options)
+    exact = CatalogObjective(backbone, loss, options.kernels)
     if backbone.is_lookup and takes_adam(backbone.user_table):
-        return LookupStep(backbone, loss, objective, options)
-    return DenseStep(backbone, loss, objective, options)
+        return LookupStep(backbone, loss, exact, options)
+    return DenseStep(backbone, loss, exact, options)

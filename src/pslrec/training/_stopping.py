@@ -8,11 +8,11 @@ from pslrec.errors import PslrecError
 
 
 class TrainingInterrupted(PslrecError):  # noqa: N818 - not an error of anybody
-    """Somebody asked the run to stop; its state is saved."""
+    """The user asked the run to stop; its state is saved."""
 
 
 class GentleStop:
-    """While it is entered, Ctrl-C and a polite kill only ask to stop; a second Ctrl-C stops at once.
+    """While it is entered, Ctrl-C and SIGTERM only ask to stop; a second Ctrl-C stops at once.
 
     Signals reach the main thread alone, so in another thread it changes nothing.
     """
@@ -23,11 +23,10 @@ class GentleStop:
 
     def __enter__(self) -> "GentleStop":
         self.is_requested = False
+        # Python refuses handlers from other threads.
         if threading.current_thread() is threading.main_thread():
-            self._previous = {
-                number: signal.signal(number, self._request)
-                for number in (signal.SIGINT, signal.SIGTERM)
-            }
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._request)
         return self
 
     def __exit__(
@@ -41,6 +40,7 @@ class GentleStop:
         self._previous = {}
 
     def _request(self, number: int, _frame: FrameType | None) -> None:
+        # A second SIGTERM says nothing new: whoever sends them does so until the process ends.
         if self.is_requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.is_requested = True

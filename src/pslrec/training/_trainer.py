@@ -8,9 +8,8 @@ import torch
 
 from pslrec.backbones import Backbone
 from pslrec.errors import PslrecError
-from pslrec.kernels import CatalogBlock
 from pslrec.losses import DivergenceError, Loss, Phase
-from pslrec.sampling import PairBatch, PairBatches, UserBlocks
+from pslrec.sampling import CatalogBlock, PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 from pslrec.training._checkpoint import CheckpointError, Progress
 from pslrec.training._estimate import Pace, memory_estimate
@@ -42,8 +41,9 @@ class Trainer:
         batches: what it is trained on.
         options: how.
         store: keeps checkpoints and the best backbone.
-        validate: the value of the backbone by which the best epoch is chosen, higher is better; without it the last is best.
-        listeners: are told what happens.
+        validate: the value of the backbone by which the best epoch is chosen, higher is better;
+            without it the last epoch is best.
+        listeners: called with every event.
     """
 
     def __init__(
@@ -57,18 +57,30 @@ class Trainer:
         validate: Callable[[], float] | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
-        self.backbone, self.loss, self.batches, self.options = backbone, loss, batches, options
-        self._validate, self._listeners = validate, listeners
+        self.backbone = backbone
+        self.loss = loss
+        self.batches = batches
+        self.options = options
+        self._validate = validate
+        self._listeners = listeners
         self._model_step = build_step(backbone, loss, batches, options)
-        modules, optimizers = {"backbone": backbone, "loss": loss}, self._model_step.optimizers
-        self._keeper = Keeper(store, modules, optimizers, every_seconds=options.checkpoint_seconds)
-        self._stop, self._pace = GentleStop(), Pace()
+        self._keeper = Keeper(
+            store,
+            {"backbone": backbone, "loss": loss},
+            self._model_step.optimizers,
+            every_seconds=options.checkpoint_seconds,
+        )
+        self._stop = GentleStop()
+        self._pace = Pace()
 
     def fit(self, *, pause: Callable[[int], bool] | None = None) -> Progress:
-        """Train to the end, from the store's checkpoint if it has one; the best backbone is then in the store.
+        """Train to the end, from the store's checkpoint if it has one.
+
+        The best backbone is then in the store.
 
         Args:
-            pause: told after each epoch how many there were; if true, the state is saved and training ends for now.
+            pause: called before each epoch with the number of epochs done; if it returns true, the
+                state is saved and training ends for now.
         """
         progress = self._keeper.begin()
         self._check_place(progress)
@@ -82,17 +94,21 @@ class Trainer:
                     break
                 self._run_epoch(progress)
         if self._stop.is_requested:
-            # Asked for after the last step; whoever trains several models must hear of it.
+            # Asked for after the last step; a caller that trains several models must hear of it.
             raise TrainingInterrupted(f"stopped after epoch {progress.epoch}; all of it is saved")
         return progress
 
     def _check_place(self, progress: Progress) -> None:
-        """Raise if the checkpoint is of a place that this run never comes to, for it would never come to its end either."""
+        """Raise if the checkpoint is of a place that this run never comes to.
+
+        From there it would never come to its end either.
+        """
         is_beyond = progress.epoch >= self.options.epochs and not progress.is_finished
         if is_beyond or progress.epoch > self.options.epochs or progress.batch > len(self.batches):
             raise CheckpointError(
-                f"the checkpoint is of epoch {progress.epoch + 1}, batch {progress.batch}, and this run has "
-                f"{self.options.epochs} epochs of {len(self.batches)} batches; remove it to train from the beginning"
+                f"the checkpoint is of epoch {progress.epoch + 1}, batch {progress.batch}, "
+                f"and this run has {self.options.epochs} epochs of {len(self.batches)} batches; "
+                "remove it to train from the beginning"
             )
 
     def _run_epoch(self, progress: Progress) -> None:
@@ -106,6 +122,7 @@ class Trainer:
         self.backbone.train()
         self.loss.start_epoch(progress.epoch, phase)
         self._model_step.scale_rate(self.options.rate_factor(progress.epoch))
+        # Seconds of training alone: neither checkpoints nor listeners are in them.
         started = time.perf_counter()
         for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
             value = self._step(batch, phase, progress)
@@ -120,7 +137,8 @@ class Trainer:
 
     def _step(self, batch: PairBatch | CatalogBlock, phase: Phase, progress: Progress) -> float:
         def noise() -> torch.Generator:
-            place = progress.epoch, progress.phase, progress.batch
+            # From where the run is, so that a resumed one draws the same.
+            place = (progress.epoch, progress.phase, progress.batch)
             return torch.Generator().manual_seed(derive_seed(self.options.seed, "noise", *place))
 
         try:
@@ -130,20 +148,24 @@ class Trainer:
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
+        # Only after the check: a step on a loss that is not finite would spoil the parameters.
         self._model_step.move(loss, phase)
         self.loss.after_step(self._model_step.objective.step_of(batch))
         return value
 
     def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
         return TrainingDivergedError(
-            f"{what} in epoch {progress.epoch + 1}, batch {batch}, with backbone `{self.backbone.name}` and loss "
-            f"`{self.loss.name}` ({self.loss.extra_repr()}), learning rate {self.options.learning_rate:g}, weight decay "
-            f"{self.options.weight_decay:g}, seed {self.options.seed}; {self._keeper.kept}. "
+            f"{what} in epoch {progress.epoch + 1}, batch {batch}, "
+            f"with backbone `{self.backbone.name}` and loss `{self.loss.name}` "
+            f"({self.loss.extra_repr()}), learning rate {self.options.learning_rate:g}, "
+            f"weight decay {self.options.weight_decay:g}, seed {self.options.seed}; "
+            f"{self._keeper.kept}. "
             "Try a smaller learning rate or a higher temperature"
         )
 
     def _check_state(self, progress: Progress, batch: int) -> None:
-        # A finite loss may have a gradient that is not; the step after it would tell, but what it spoilt would be saved.
+        # A finite loss may have a gradient that is not. The step after it would show that, but what
+        # it spoilt would be saved by then.
         spoilt = self._keeper.spoilt()
         if spoilt is not None:
             raise self._diverged(f"`{spoilt}` became infinite or not a number", progress, batch)
@@ -151,16 +173,20 @@ class Trainer:
     def _finish_epoch(self, progress: Progress) -> None:
         epoch = progress.epoch + 1
         is_last = epoch == self.options.epochs
-        value, is_best = None, is_last
+        value = None
+        is_best = is_last
         if self._validate is not None:
-            value, is_best = self._look(
-                progress, is_due=epoch % self.options.validate_every == 0 or is_last
-            )
+            is_due = is_last or epoch % self.options.validate_every == 0
+            value, is_best = self._look(progress, is_due=is_due)
         if is_best:
             self._check_state(progress, len(self.batches))
-            progress.best_epoch, progress.best_value = epoch, -math.inf if value is None else value
+            progress.best_epoch = epoch
+            progress.best_value = -math.inf
+            if value is not None:
+                progress.best_value = value
             self._keeper.keep_best(self.backbone, epoch)
         self._emit(EpochFinished(epoch, progress.mean_loss, progress.seconds, value, is_best))
+        # Told before it is counted, so that a listener sees the epoch that has ended.
         progress.next_epoch()
         progress.is_finished = is_last or 0 < self.options.patience <= progress.looks_since_best
         if progress.is_finished:
@@ -173,16 +199,21 @@ class Trainer:
         self._check_state(progress, len(self.batches))
         self.backbone.eval()
         value = self._validate()
-        # Of equal values the later epoch wins, as in the paper's code; a value that is NaN must not leave a run without a model.
+        # Of equal values the later epoch wins, as in the paper's code; a value that is NaN must not
+        # leave a run without a model.
         is_best = not value < progress.best_value
-        progress.looks_since_best = 0 if is_best else progress.looks_since_best + 1
+        if is_best:
+            progress.looks_since_best = 0
+        else:
+            progress.looks_since_best += 1
         return value, is_best
 
     def _stop_or_checkpoint(self, progress: Progress) -> None:
         if self._stop.is_requested:
             self._checkpoint(progress)
             raise TrainingInterrupted(
-                f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; all of it is saved"
+                f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; "
+                "all of it is saved"
             )
         if self._keeper.is_due:
             self._checkpoint(progress)
@@ -195,13 +226,15 @@ class Trainer:
     def _estimate(self, progress: Progress) -> None:
         n_batches = len(self.batches)
         seconds_per_step = self._pace.step(is_last=progress.batch == n_batches)
-        if seconds_per_step is not None:
-            epochs = range(progress.epoch, self.options.epochs)
-            passes = sum(len(self.loss.epoch_phases(epoch)) for epoch in epochs) - progress.phase
-            seconds = seconds_per_step * (passes * n_batches - progress.batch)
-            self._emit(
-                EstimateMade(seconds, memory_estimate(self.backbone, self.loss, self.batches))
-            )
+        if seconds_per_step is None:
+            return
+        # An epoch may have two passes, one of them the adversary's.
+        passes = -progress.phase
+        for epoch in range(progress.epoch, self.options.epochs):
+            passes += len(self.loss.epoch_phases(epoch))
+        seconds = seconds_per_step * (passes * n_batches - progress.batch)
+        memory = memory_estimate(self.backbone, self.loss, self.batches, self.options.kernels)
+        self._emit(EstimateMade(seconds, memory))
 
     def _emit(self, event: Event) -> None:
         for listener in self._listeners:

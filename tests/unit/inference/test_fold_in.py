@@ -16,8 +16,8 @@ from pslrec.errors import PslrecError
 from pslrec.inference import TrainedModel
 from pslrec.inference import _fold_in as fold_in_module
 from pslrec.inference._fold_in import FoldIn, StepPlan
-from pslrec.inference._ranking import lists_of
 from pslrec.losses import LOSSES
+from pslrec.rows import Rows
 from pslrec.training._catalog_objective import CatalogObjective
 
 MakeRun = Callable[..., FinishedRun]
@@ -51,7 +51,8 @@ def test_steps_lead_away_from_the_start_as_far_as_the_plan_says(make_run: MakeRu
     model = TrainedModel(make_run())
     start, *reached = (
         functional.normalize(
-            FoldIn(model.frozen(), memory_budget=2**20, plan=plan).vectors(lists_of([EVEN])), dim=1
+            FoldIn(model.frozen(), memory_budget=2**20, plan=plan).vectors(Rows.from_lists([EVEN])),
+            dim=1,
         )[0]
         for plan in (StepPlan(3, 1e-6), StepPlan(3, 0.1), StepPlan(3, 0.5))
     )

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.evaluation._task import RowLists
-from pslrec.inference._ranking import lists_of, selected_lists
 from pslrec.inference._starting_rows import (
     KNOWN_PER_COLUMN,
     MOST_WORK,
@@ -18,10 +16,11 @@ from pslrec.inference._starting_rows import (
     most_examples,
     sums,
 )
+from pslrec.rows import Rows
 
 
-def random_lists(n_lists: int, n_neighbours: int, generator: torch.Generator) -> RowLists:
-    return lists_of(
+def random_lists(n_lists: int, n_neighbours: int, generator: torch.Generator) -> Rows:
+    return Rows.from_lists(
         [torch.randint(n_neighbours, (6,), generator=generator) for _ in range(n_lists)]
     )
 
@@ -36,10 +35,10 @@ def test_rows_of_the_new_lie_to_their_neighbours_as_those_of_the_known_do() -> N
         sums(functional.normalize(neighbours, dim=1), lists) @ stretch, dim=1
     )
     known, new = np.arange(200), np.arange(200, 300)
-    started = StartingRows(neighbours, 5 * rows[:200], selected_lists(lists, known))
-    found = started.directions(selected_lists(lists, new))
+    started = StartingRows(neighbours, 5 * rows[:200], lists.select(known))
+    found = started.directions(lists.select(new))
     middles = functional.normalize(
-        sums(functional.normalize(neighbours, dim=1), selected_lists(lists, new)), dim=1
+        sums(functional.normalize(neighbours, dim=1), lists.select(new)), dim=1
     )
     nearness, nearness_of_middles = (
         (each * rows[200:]).sum(dim=1).mean() for each in (found, middles)
@@ -51,9 +50,9 @@ def test_rows_of_the_new_lie_to_their_neighbours_as_those_of_the_known_do() -> N
 def test_without_any_known_a_row_starts_in_the_middle_of_its_neighbours() -> None:
     neighbours = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
     started = StartingRows(
-        neighbours, torch.ones(2, 2), lists_of([torch.tensor([], dtype=torch.int64)] * 2)
+        neighbours, torch.ones(2, 2), Rows.from_lists([torch.tensor([], dtype=torch.int64)] * 2)
     )
-    found = started.directions(lists_of([torch.tensor([0, 1]), torch.tensor([1])]))
+    found = started.directions(Rows.from_lists([torch.tensor([0, 1]), torch.tensor([1])]))
     torch.testing.assert_close(
         found, torch.tensor([[0.5**0.5, 0.5**0.5], [0.0, 1.0]]), rtol=1e-3, atol=1e-3
     )
@@ -61,9 +60,11 @@ def test_without_any_known_a_row_starts_in_the_middle_of_its_neighbours() -> Non
 
 def test_who_has_no_neighbours_starts_nowhere() -> None:
     started = StartingRows(
-        torch.eye(3), torch.eye(3), lists_of([torch.tensor([row]) for row in range(3)])
+        torch.eye(3), torch.eye(3), Rows.from_lists([torch.tensor([row]) for row in range(3)])
     )
-    found = started.directions(lists_of([torch.tensor([], dtype=torch.int64), torch.tensor([1])]))
+    found = started.directions(
+        Rows.from_lists([torch.tensor([], dtype=torch.int64), torch.tensor([1])])
+    )
     assert not found[0].any()
     assert found[1].argmax() == 1
 
@@ -115,10 +116,10 @@ def test_either_form_of_the_equations_equals_the_plain_one(dimension: int, n_kno
         [torch.randint(90, (length,), generator=generator) for length in lengths]
         for lengths in (range(1, n_known + 1), range(1, 20))
     )
-    started = StartingRows(neighbours, rows, lists_of(known))
+    started = StartingRows(neighbours, rows, Rows.from_lists(known))
     expected = plain_directions(neighbours, rows, known, new)
     torch.testing.assert_close(
-        started.directions(lists_of(new)).double(), expected, rtol=0, atol=1e-4
+        started.directions(Rows.from_lists(new)).double(), expected, rtol=0, atol=1e-4
     )
 
 

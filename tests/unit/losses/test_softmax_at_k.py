@@ -1,10 +1,12 @@
+import numpy as np
 import pytest
 import torch
 
 from pslrec.losses import Setup, SoftmaxAtKLoss, Step
 from pslrec.losses._thresholds import padded_history, top_k_threshold
+from pslrec.rows import Rows
 
-HISTORY = torch.tensor([0, 3, 4, 4]), torch.tensor([2, 0, 5, 1])
+HISTORY = Rows(np.array([0, 3, 4, 4]), np.array([2, 0, 5, 1]))
 SCORES = torch.tensor(
     [
         [0.40, 0.10, 0.30, -0.10, 0.20, 0.05],
@@ -82,11 +84,10 @@ def test_fewer_candidates_than_k_put_everything_into_the_list():
 
 
 def test_history_is_cut_where_nine_users_of_ten_end():
-    lengths = torch.tensor([1] * 9 + [30])
-    offsets = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)])
-    items = torch.arange(int(offsets[-1])).flip(0)
+    offsets = np.cumsum([0] + [1] * 9 + [30])
+    items = np.arange(offsets[-1])[::-1]
     # The 90th percentile of nine ones and a 30, linearly interpolated, is 3.9.
-    rows = padded_history(offsets, items)
+    rows = padded_history(Rows(offsets, items))
     assert rows.shape == (10, 3)
     assert rows[-1].tolist() == [0, 1, 2]
     assert rows[0].tolist() == [38, -1, -1]

@@ -13,13 +13,14 @@ from pslrec.artifacts import ArtifactError
 from pslrec.config import RunConfig
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.evaluation import EmbeddingScorer, Evaluated
-from pslrec.evaluation._task import RankingTask, RowLists
+from pslrec.evaluation._task import RankingTask
 from pslrec.experiment import run
 from pslrec.reporting import run_report
 from pslrec.reporting._comparison import holm
 from pslrec.reporting._distributions import group_edges, group_names
 from pslrec.reporting._measures import hits
 from pslrec.reporting._noise import improvement_area
+from pslrec.rows import Rows
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -263,8 +264,8 @@ def test_hits_are_the_relevant_items_of_the_list():
     import torch
 
     scorer = EmbeddingScorer(torch.eye(2), torch.tensor([[3.0, 0.0], [2.0, 1.0], [1.0, 2.0]]))
-    seen = RowLists(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
-    relevant = RowLists(np.array([0, 2, 3]), np.array([1, 2, 0], dtype=np.int32))
+    seen = Rows(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
+    relevant = Rows(np.array([0, 2, 3]), np.array([1, 2, 0], dtype=np.int32))
     found, items = hits(
         scorer,
         RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)),

@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError, DataError
-from pslrec.sampling import PairBatches, item_rows
+from pslrec.sampling import PairBatches
 
 
 def random_log(
@@ -178,7 +178,7 @@ def test_no_training_pairs_are_refused() -> None:
 def test_item_rows_are_the_distinct_items_of_all_parts() -> None:
     whole = of_lists([[0, 1], [], [3]], n_items=4)
     more = of_lists([[1, 2], [0], []], n_items=4)
-    rows = item_rows(whole, more)
+    rows = whole.rows.merged(more.rows)
     assert rows.offsets.tolist() == [0, 3, 4, 5]
     assert rows.items.tolist() == [0, 1, 2, 0, 3]
-    assert rows.lengths().tolist() == [3, 1, 1]
+    assert rows.lengths.tolist() == [3, 1, 1]

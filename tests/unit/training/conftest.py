@@ -9,7 +9,7 @@ from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.losses import LOSSES, Loss, Setup
-from pslrec.sampling import PairBatches, item_rows
+from pslrec.sampling import PairBatches
 from pslrec.training import Checkpoint, Progress, Trainer, TrainingOptions
 from pslrec.training._events import Event
 
@@ -68,14 +68,13 @@ def build_parts(tiny_log: Interactions) -> BuildParts:
         backbone = BACKBONES[backbone_name](
             tiny_log, dimension=8, initialization=loss.initialization, seed=7
         )
-        rows = item_rows(tiny_log)
         loss.build(
             Setup(
                 n_users=tiny_log.n_users,
                 n_items=tiny_log.n_items,
                 dimension=8,
                 generator=torch.Generator().manual_seed(3),
-                history=(rows.offsets, rows.items),
+                history=tiny_log.rows,
             )
         )
         return backbone, loss

@@ -8,7 +8,7 @@ from pslrec.backbones import BACKBONES
 from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES, BPRLoss, Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks, item_rows
+from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training import SampledObjective, scored_tables
 from pslrec.training._catalog_objective import CatalogObjective
 
@@ -37,7 +37,7 @@ def train():
 
 
 def built(name, train, **options):
-    loss, rows = LOSSES[name](**options), item_rows(train)
+    loss = LOSSES[name](**options)
     random = torch.Generator().manual_seed(0)
     loss.build(
         Setup(
@@ -45,7 +45,7 @@ def built(name, train, **options):
             train.n_items,
             dimension=8,
             generator=random,
-            history=(rows.offsets, rows.items),
+            history=train.rows,
         )
     )
     return loss
@@ -218,9 +218,7 @@ def test_step_gives_the_scores_of_positives_and_negatives(train):
 def test_loss_without_a_form_for_the_catalogue_is_refused(train):
     class Unfinished(BPRLoss):
         catalog_values = Loss.catalog_values
+        needs = frozenset({"popularity"})
 
-        def catalog_form(self):
-            return None
-
-    with pytest.raises(ConfigError, match="it defines no `catalog_values`"):
+    with pytest.raises(ConfigError, match=r"needs `popularity` .* defines no `catalog_values`"):
         CatalogObjective(BACKBONES["mf"](train, dimension=8), Unfinished())

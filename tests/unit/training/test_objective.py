@@ -89,7 +89,7 @@ def test_the_fused_operation_is_used_where_there_is_one(
 ) -> None:
     calls = []
     monkeypatch.setattr(
-        "pslrec.training._objective.sampled_log_sum",
+        "pslrec.training._operations.sampled_log_sum",
         lambda *tables, **options: (
             calls.append(options["surrogate"]) or log_sum.sampled_log_sum(*tables, **options)
         ),
