@@ -76,7 +76,12 @@ class AdamTable:
         """Copies of rows as the loss sees them after this many steps."""
         vectors = torch.empty((len(rows), self.table.shape[1]))
         native.adam_fetch(
-            *self._state, rows.numpy(), step, *rule.numbers(), self.is_normalized, vectors.numpy()
+            *self._state,
+            rows.numpy(),
+            step,
+            *rule.numbers(),
+            self.is_normalized,
+            vectors.numpy(),
         )
         return vectors
 
@@ -110,9 +115,14 @@ class AdamTable:
     def _update(
         self, rows: np.ndarray, gradient: Tensor, rule: AdamRule, step: int, out: np.ndarray
     ) -> None:
-        numbers = rule.numbers()
         native.adam_update(
-            *self._state, rows, gradient.numpy(), step, *numbers, self.is_normalized, out
+            *self._state,
+            rows,
+            gradient.numpy(),
+            step,
+            *rule.numbers(),
+            self.is_normalized,
+            out,
         )
 
 

@@ -157,8 +157,22 @@ class CatalogPass:
         """
         user_gradients = self._memory("users", *users.shape)
         item_gradients = self._memory("items", *items.shape)
-        torch.addmm(user_gradients, self.slopes, items, beta=0, alpha=factor, out=user_gradients)
-        torch.addmm(item_gradients, self.slopes.T, users, beta=0, alpha=factor, out=item_gradients)
+        torch.addmm(
+            user_gradients,
+            self.slopes,
+            items,
+            beta=0,
+            alpha=factor,
+            out=user_gradients,
+        )
+        torch.addmm(
+            item_gradients,
+            self.slopes.T,
+            users,
+            beta=0,
+            alpha=factor,
+            out=item_gradients,
+        )
         return user_gradients, item_gradients
 
     def gradients_by_row(
@@ -178,12 +192,14 @@ class CatalogPass:
         found: list[Tensor | None] = []
         for number in range(len(tables)):
             is_left = number % 2 == 0
-            if not wanted[number]:
-                found.append(None)
-            elif is_left:
-                found.append(torch.mm(self.slopes, tables[number + 1]).mul_(by_row))
-            else:
-                found.append(torch.mm(self.slopes.T, tables[number - 1] * by_row))
+            gradient = None
+            if wanted[number] and is_left:
+                gradient = torch.mm(self.slopes, tables[number + 1])
+                gradient.mul_(by_row)
+            elif wanted[number]:
+                weighted = tables[number - 1] * by_row
+                gradient = torch.mm(self.slopes.T, weighted)
+            found.append(gradient)
         return found
 
     def _memory(self, name: str, rows: int, columns: int) -> Tensor:
@@ -276,20 +292,26 @@ class _LogSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, lists: CatalogLists, *tables: Tensor) -> Tensor:
         tables = tuple(table.detach() for table in tables)
+        factors = zip(tables[::2], tables[1::2], strict=True)
         catalog_pass = _idle_pass()
-        slopes = catalog_pass.scores(*zip(tables[::2], tables[1::2], strict=True))
-        owners, items = (torch.from_numpy(each) for each in lists.positives.positions(lists.owners))
+        slopes = catalog_pass.scores(*factors)
+        positions, columns = lists.positives.positions(lists.owners)
+        owners = torch.from_numpy(positions)
+        items = torch.from_numpy(columns)
         counts = torch.bincount(owners, minlength=len(slopes))
         at_positives = slopes[owners, items].double()
         # SL, which is the log-sum less the positive, for each of a user's positives.
         values = catalog_pass.values(lists, _SOFTMAX)
         if any(ctx.needs_input_grad):
-            slopes.index_put_((owners, items), torch.ones(len(owners)), accumulate=True)
+            # SL subtracts each positive's score; what it adds to the gradient is taken back.
+            ones = torch.ones(len(owners))
+            slopes.index_put_((owners, items), ones, accumulate=True)
             ctx.save_for_backward(counts, *tables)
             ctx.catalog_pass = catalog_pass
         else:
             _IDLE.append(catalog_pass)
-        return (values.index_add(0, owners, at_positives) / counts).float()
+        sums = values.index_add(0, owners, at_positives)
+        return (sums / counts).float()
 
     @staticmethod
     @once_differentiable

@@ -96,13 +96,17 @@ def draw_negatives_plainly(
         return torch.from_numpy(ordinary)
     lengths = false_negatives.lengths[rows]
     # A user without false negatives picks nothing; the limit of 1 only avoids a draw from nothing.
-    picked = _below(numbers, np.maximum(lengths, 1)[:, None])
-    places = picked + false_negatives.offsets[rows][:, None]
+    limits = np.maximum(lengths, 1)
+    picked = _below(numbers, limits[:, None])
+    starts = false_negatives.offsets[rows]
+    places = picked + starts[:, None]
     padded = np.append(false_negatives.items, 0)
     false_items = padded[np.minimum(places, len(false_negatives.items))]
     # The low half decides whether a draw is false, the high half which item it is.
-    shares = (numbers & np.uint64(0xFFFFFFFF)).astype(np.float64) * 2.0**-32
-    is_false = (shares < noise) & (lengths > 0)[:, None]
+    low_halves = numbers & np.uint64(0xFFFFFFFF)
+    shares = low_halves.astype(np.float64) * 2.0**-32
+    has_any = lengths > 0
+    is_false = (shares < noise) & has_any[:, None]
     drawn = np.where(is_false, false_items, ordinary)
     return torch.from_numpy(drawn.astype(np.int32))
 
@@ -141,9 +145,11 @@ def _distinct_ranks(numbers: np.ndarray, n_free: np.ndarray) -> np.ndarray:
         within = draw % n_free
         # All items have come once; the next round begins.
         drawn[within == 0] = False
-        last = n_free - np.minimum(n_free, count - draw + within) + within
+        n_of_round = np.minimum(n_free, count - draw + within)
+        last = n_free - n_of_round + within
         rank = _below(numbers[:, draw], last + 1)
-        rank = np.where(drawn[every_row, rank], last, rank)
+        came_before = drawn[every_row, rank]
+        rank = np.where(came_before, last, rank)
         drawn[every_row, rank] = True
         ranks[:, draw] = rank
     return ranks
@@ -157,6 +163,7 @@ def _free_items(taken: Rows, n_items: int, users: np.ndarray, ranks: np.ndarray)
     places = np.arange(len(taken.items)) - offsets[owners]
     gaps = taken.items.astype(np.int64) - places + owners * n_items
     wanted = ranks + users[:, None] * n_items
-    before = np.searchsorted(gaps, wanted, side="right") - offsets[users][:, None]
+    found = np.searchsorted(gaps, wanted, side="right")
+    before = found - offsets[users][:, None]
     free: np.ndarray = (ranks + before).astype(np.int32)
     return free

@@ -51,20 +51,28 @@ class _RowNoise(torch.autograd.Function):
 def row_noise_plainly(table: Tensor, key: int, length: float) -> Tensor:
     """The same noise in torch, before the signs, of the table's shape, type and device."""
     n_rows, n_columns = table.shape
+    # A number of 64 bits is enough for two of the noise.
     n_pairs = (n_columns + 1) // 2
-    rows = torch.arange(1, n_rows + 1, device=table.device).unsqueeze(1)
+    rows = torch.arange(1, n_rows + 1, device=table.device)
     draws = torch.arange(1, n_pairs + 1, device=table.device)
-    numbers = _mixed(_mixed(key + rows * _GOLDEN_RATIO) + draws * _GOLDEN_RATIO)
+    streams = _mixed(key + rows * _GOLDEN_RATIO)
+    numbers = _mixed(streams.unsqueeze(1) + draws * _GOLDEN_RATIO)
     # Box and Muller's way: 24 bits for the radius, 24 for an angle within an eighth of a turn, 2
     # for the quarter.
-    shares = (_shifted(numbers, 40) + 0.5).to(torch.float64) * 2.0**-24
+    highest_bits = _shifted(numbers, 40)
+    # One half more keeps the share above 0, where the logarithm ends.
+    shares = (highest_bits + 0.5).to(torch.float64) * 2.0**-24
     radii = torch.sqrt(-2 * torch.log(shares))
     fractions = ((numbers << 32) >> 40).to(torch.float64)
     eighths = (fractions + 0.5) * (math.pi / 4 * 2.0**-23)
     quarters = (numbers & 3) * (math.pi / 2)
     angles = eighths + quarters
-    noise = torch.cat([radii * torch.cos(angles), radii * torch.sin(angles)], dim=1)
-    directions = torch.nn.functional.normalize(noise[:, :n_columns], dim=1)
+    cosines = radii * torch.cos(angles)
+    sines = radii * torch.sin(angles)
+    noise = torch.cat([cosines, sines], dim=1)
+    # One too many of an odd number of columns.
+    noise = noise[:, :n_columns]
+    directions = torch.nn.functional.normalize(noise, dim=1)
     return (length * directions).to(table.dtype)
 
 

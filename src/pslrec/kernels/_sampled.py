@@ -57,7 +57,9 @@ _SLICE = 64
 
 def check_shapes(users: Tensor, items: Tensor, candidates: Tensor) -> None:
     """Raise unless every user has a row of candidates, and all are rows of a table as wide."""
-    if len(users) != len(candidates) or users.shape[1] != items.shape[1]:
+    are_as_many = len(users) == len(candidates)
+    are_as_wide = users.shape[1] == items.shape[1]
+    if not (are_as_many and are_as_wide):
         raise ValueError(
             "`users` (batch, dimension), `items` (n_items, dimension) and `candidates` "
             "(batch, any) do not fit each other, "
@@ -109,6 +111,12 @@ def sampled_gradients(
     user_gradients = torch.empty_like(users)
     item_gradients = torch.empty_like(items)
     native.sampled_scores_backward(
-        users, items, candidates, gradients, scale, user_gradients, item_gradients
+        users,
+        items,
+        candidates,
+        gradients,
+        scale,
+        user_gradients,
+        item_gradients,
     )
     return user_gradients, item_gradients

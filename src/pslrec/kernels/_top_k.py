@@ -40,7 +40,8 @@ def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
         # No columns: every list is empty.
         nothing = scores.new_empty((len(scores), 0))
         return nothing, nothing.to(torch.int64)
-    if _compiled is None or scores.device.type != "cpu" or scores.dtype != torch.float32:
+    is_plain = scores.device.type != "cpu" or scores.dtype != torch.float32
+    if _compiled is None or is_plain:
         values, columns = top_k_plainly(scores, k)
         are_numbers = not bool(scores.isnan().any())
     else:

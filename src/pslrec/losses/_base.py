@@ -119,13 +119,19 @@ class Loss(nn.Module, ABC):
     similarity: Literal["half-cosine", "inner-product"] = "half-cosine"
     # Of one score; value and gradient are finite on all of it.
     domain: tuple[float, float] = (-0.5, 0.5)
+    # Where negatives are sampled; the paper draws 1000.
     default_negatives: int = 1000
-    initialization: str | None = None  # of the backbone's tables; None leaves the backbone its own
-    needs: frozenset[str] = frozenset()  # tensors that `forward` takes by keyword
+    # Of the backbone's tables; `None` leaves the backbone its own.
+    initialization: str | None = None
+    # Tensors that `forward` takes by keyword.
+    needs: frozenset[str] = frozenset()
     phases: tuple[Phase, ...] = ("model",)
-    selection_k: int | None = None  # list length that selects the model, if the loss aims at one
-    falls_with_positive: bool = True  # never rises when a positive's score rises
-    search_space: SearchSpace = search_grid()  # of an instance: depends on its options for some
+    # List length that selects the model, if the loss aims at one.
+    selection_k: int | None = None
+    # Whether the loss never rises when a positive's score rises.
+    falls_with_positive: bool = True
+    # Read it from an instance: for some losses it depends on their options.
+    search_space: SearchSpace = search_grid()
 
     def forward(self, positive_scores: Tensor, negative_scores: Tensor, **extras: Tensor) -> Tensor:
         """Mean loss of a batch of positives.

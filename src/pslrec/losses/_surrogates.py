@@ -82,6 +82,7 @@ class Tanh(Surrogate):
         return 2.0 * torch.sigmoid(2.0 * difference)
 
     def log_value(self, difference: Tensor) -> Tensor:
+        # tanh d + 1 vanishes in single precision below d = -9; its logarithm this way does not.
         return math.log(2.0) + functional.logsigmoid(2.0 * difference)
 
     def derivative(self, difference: Tensor) -> Tensor:

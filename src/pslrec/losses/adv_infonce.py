@@ -34,6 +34,7 @@ def adv_infonce_loss(
     """
     scaled = base.differences(positive_scores, negative_scores) / temperature
     exponent = math.log(negative_weight) + torch.logsumexp(hardness + scaled, dim=1)
+    # log(1 + exp x), without the exponential that overflows.
     return -functional.logsigmoid(-exponent)
 
 
@@ -92,6 +93,7 @@ class AdvInfoNCELoss(base.Loss):
         )
         self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.variant = base.one_of("variant", variant, ("tables", "original"))
+        # Made by `build`, which knows users and items; a state dict is loaded after that.
         self.register_module("adversary", None)
         self._phase: Phase = "model"
 

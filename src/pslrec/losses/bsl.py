@@ -127,6 +127,7 @@ class BilateralSoftmaxLoss(Loss):
 
     def catalog_values(self, view: CatalogView) -> Tensor:
         factor = self.negative_temperature / self.positive_temperature
+        # A multiple of SL: s / τ1 = (τ2 / τ1) s / τ2.
         if self.variant == "tables":
             return factor * catalog_softmax_loss(view, temperature=self.negative_temperature)
         positive_terms = view.positive_scores / self.positive_temperature

@@ -117,6 +117,7 @@ class LLPAUCLoss(Loss):
             positive_number(name, share)
         self.alpha, self.beta = alpha, beta
         self.variant = one_of("variant", variant, VARIANTS)
+        # Parameters of the loss: learnt, in the state dict, and so in every checkpoint.
         self.scalars = nn.ParameterDict(
             {name: torch.tensor(value) for name, value in LLPAUCScalars()._asdict().items()}
         )

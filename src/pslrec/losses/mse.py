@@ -48,6 +48,7 @@ class MSELoss(Loss):
         self.negative_weight = positive_number("negative_weight", negative_weight)
 
     def catalog_values(self, view: CatalogView) -> Tensor:
+        # The negatives' terms do not depend on the positive, so one mean per user is enough.
         negative_terms = view.mean(view.scores**2)[view.owners]
         return (1.0 - view.positive_scores) ** 2 + self.negative_weight * negative_terms
 

@@ -33,6 +33,7 @@ def softmax_loss(positive_scores: Tensor, negative_scores: Tensor, *, temperatur
 
 def catalog_softmax_loss(view: CatalogView, *, temperature: float) -> Tensor:
     """SL of each positive of a block, shape (pairs,): one sum per user serves all its positives."""
+    # log Σ_j exp((s_j - s) / τ) = log Σ_j exp(s_j / τ) - s / τ: no pair of scores ever meets.
     log_sums = view.log_sum(view.scores / temperature)
     return log_sums[view.owners] - view.positive_scores / temperature
 

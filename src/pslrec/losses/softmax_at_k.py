@@ -107,6 +107,7 @@ class SoftmaxAtKLoss(base.Loss):
         self.update_every = base.whole_number("update_every", update_every)
         self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
         self.detach_weight = detach_weight
+        # Made by `build`, which knows the users; a state dict is loaded after that.
         self.register_module("thresholds", None)
         self._updates = False
 

@@ -73,7 +73,8 @@ class UserBlocks:
     @property
     def n_candidates(self) -> int:
         """Scores of a step, about."""
-        users_per_block = math.ceil(np.count_nonzero(self._counts) / len(self))
+        n_users = np.count_nonzero(self._counts)
+        users_per_block = math.ceil(n_users / len(self))
         n_columns = self._pool.n_items
         if self.n_shared is not None:
             # The positives of a block are columns beside the drawn items.
@@ -92,8 +93,10 @@ class UserBlocks:
             epoch: the order depends on it.
             first_batch: leave out the blocks before it, which a resumed run has trained on.
         """
+        random = generator(self.seed, "order of users", epoch)
+        # Users without positives have no loss.
         users = np.flatnonzero(self._counts)
-        users = users[generator(self.seed, "order of users", epoch).permutation(len(users))]
+        users = users[random.permutation(len(users))]
         counts = self._counts[users]
         # Blocks of equal numbers of pairs rather than users: a step's work follows from its pairs.
         n_before = np.cumsum(counts) - counts
@@ -114,7 +117,8 @@ class UserBlocks:
         # A generator of its own for each block, so that a resumed run draws what is left alike.
         random = generator(self.seed, "shared negatives", epoch, number)
         drawn = random.choice(n_items, self.n_shared, replace=False)
-        for user in users[taken.lengths[users] >= self.n_shared].tolist():
+        has_many = taken.lengths[users] >= self.n_shared
+        for user in users[has_many].tolist():
             # Only such a user may have taken all that was drawn; it gets one negative all the same.
             own = taken.list_of(user)
             if np.isin(drawn, own).all():

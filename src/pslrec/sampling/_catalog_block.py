@@ -44,7 +44,8 @@ class CatalogBlock:
     def n_pairs(self) -> int:
         """How many positives its users have."""
         # Asked for at every step; numpy answers in a tenth of torch's time.
-        return int(self.positives.lengths[self.users.numpy()].sum())
+        lengths = self.positives.lengths[self.users.numpy()]
+        return int(lengths.sum())
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The block's positive pairs as (position of the user in the block, item), int64."""
@@ -68,9 +69,11 @@ class CatalogBlock:
             return weights
         owners, items = self._positions(pool.false_negatives)
         plain = weights.sum(dim=1)
-        counts = torch.bincount(owners, minlength=len(self.users)).to(dtype)
+        counts = torch.bincount(owners, minlength=len(self.users))
+        counts = counts.to(dtype)
         # All draws of the false negatives together are to those of the others as noise to
         # 1 - noise.
+        # A user without false negatives divides by 0 here, and nobody reads the result.
         each = pool.noise * plain / ((1 - pool.noise) * counts)
         weights[owners, items] = each[owners]
         return weights
@@ -86,8 +89,9 @@ class CatalogBlock:
         if self.drawn is not None:
             drawn = self.drawn.numpy()
         kept = [self.positives]
-        if self.pool.false_negatives is not None and self.pool.noise > 0:
-            kept.append(self.pool.false_negatives)
+        false_negatives = self.pool.false_negatives
+        if false_negatives is not None and self.pool.noise > 0:
+            kept.append(false_negatives)
         pairs = [rows.positions(users) for rows in kept]
         everything = np.concatenate([drawn, *(items for _, items in pairs)])
         columns = np.unique(everything)
@@ -99,8 +103,9 @@ class CatalogBlock:
         pool = NegativePool(taken, len(columns))
         if len(lists) > 1:
             pool = NegativePool(taken, len(columns), lists[1], self.pool.noise)
-        n_negatives = self.pool.n_items - self.pool.taken.lengths[users]
-        shares = n_negatives / (len(columns) - taken.lengths)
+        n_in_whole = self.pool.n_items - self.pool.taken.lengths[users]
+        n_in_part = len(columns) - taken.lengths
+        shares = n_in_whole / n_in_part
         block = CatalogBlock(torch.arange(n_users), lists[0], pool)
         return ReducedBlock(torch.from_numpy(columns), block, torch.from_numpy(shares))
 
@@ -117,7 +122,9 @@ class CatalogBlock:
         is_drawn = np.isin(columns, drawn, assume_unique=True)
         is_taken[:, ~is_drawn] = True
         is_there = columns[places] == items
-        is_taken[owners[is_there], places[is_there]] = True
+        owners = owners[is_there]
+        places = places[is_there]
+        is_taken[owners, places] = True
         owners, places = np.nonzero(is_taken)
         return Rows.from_pairs(owners, places, n_owners=n_users)
 

@@ -40,6 +40,7 @@ class CatalogObjective:
         of_batch = representations._replace(users=batch_users)
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         value = self.ranking_loss(users, items, batch)
+        # The backbone's own term is over pairs, as with sampled negatives.
         owners, pair_items = batch.pairs()
         pair_users = batch.users[owners].to(device)
         auxiliary = self.backbone.auxiliary_loss(representations, pair_users, pair_items.to(device))

@@ -74,6 +74,7 @@ class Progress:
 
     def to_json(self) -> str:
         """As text from which every number comes back exactly."""
+        # JSON writes the shortest digits that give the same number, infinities included.
         return json.dumps(asdict(self))
 
     @classmethod

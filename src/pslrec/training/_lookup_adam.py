@@ -68,6 +68,7 @@ class LookupAdam:
 
     def settle(self) -> None:
         """Bring all users up to date."""
+        # Items are, always: every step moves all of them.
         self._users.catch_up(self._rule, self._step)
 
     def scale_rate(self, factor: float) -> None:

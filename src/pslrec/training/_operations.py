@@ -85,6 +85,7 @@ class Operation(ABC):
         self, users: Tensor, items: Tensor, batch: Any
     ) -> tuple[Tensor, Gradients]:
         """The number and what gives its gradients in both tables; for tables without a graph."""
+        # Users are copies of a step's own; the items' tensor is kept and must stay without a graph.
         users = users.requires_grad_()
         items = items.detach().requires_grad_()
         value = self.value(users, items, batch)
@@ -108,6 +109,7 @@ class SampledFormula(Operation):
     def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
         scores = sampled_scores(users, items, batch.candidates, self._scale)
         extras = {}
+        # Row numbers of 8 bytes cost more than the scores, so they are made on demand only.
         if self._loss.needs:
             negatives = batch.negatives.long()
             extras = self._loss.extra_inputs(batch.users, batch.positives, negatives)
@@ -160,6 +162,7 @@ class CatalogFused(Operation):
     def __init__(self, loss: Loss, form: FusedForm) -> None:
         super().__init__(loss)
         self._form = form
+        # Holds no memory before its first use, which `value` never makes.
         self._pass = CatalogPass()
 
     def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
@@ -167,6 +170,7 @@ class CatalogFused(Operation):
             values = catalog_row_values(users, items, batch.lists, self._form, scale=self._scale)
             total = values.sum()
         else:
+            # On a small catalogue of its own, to whose rows alone the gradient goes.
             reduced = batch.reduced()
             part = reduced.block
             rows = items.index_select(0, reduced.columns)
