@@ -71,12 +71,12 @@ def serve(service: Service, listener: socket.socket) -> None:
     # The thread that computes and the one that talks to clients must not wait long for each other.
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
-    # Requests make cyclic garbage. Without this, each full collection would also walk through all
-    # that was loaded until now, and stop the service for 0.15 seconds several times a minute.
-    gc.collect()
-    gc.freeze()
     try:
         with signals.handled():
+            # Requests make cyclic garbage. Unless what is loaded is set aside, each full collection
+            # walks through all of it, and stops the service for 0.15 s, several times a minute.
+            gc.collect()
+            gc.freeze()
             run_server(server, service, listener)
     finally:
         gc.unfreeze()
