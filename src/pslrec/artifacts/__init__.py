@@ -1,6 +1,6 @@
 """Run directories: what a run leaves behind, and how it is read again."""
 
-from pslrec.artifacts._origins import check_parts, read_origins, write_origins
+from pslrec.artifacts._origins import check_parts, origins_of, read_origins, write_origins
 from pslrec.artifacts._records import ArtifactError, check_format, read_log, read_metrics
 from pslrec.artifacts._run_directory import (
     DirectoryInUseError,
@@ -18,6 +18,7 @@ __all__ = [
     "check_format",
     "check_parts",
     "model_tensors",
+    "origins_of",
     "read_log",
     "read_metrics",
     "read_origins",

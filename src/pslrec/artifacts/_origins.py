@@ -47,15 +47,15 @@ def origins_of(names: Mapping[str, str]) -> dict[str, Origin]:
     return origins
 
 
-def write_origins(directory: Path, names: Mapping[str, str]) -> None:
+def write_origins(directory: Path, origins: Mapping[str, Origin]) -> None:
     """Write `origins.json`, unless all parts are pslrec's own.
 
     Args:
         directory: of the run.
-        names: as in `origins_of`.
+        origins: by section, see `origins_of`.
     """
-    origins = origins_of(names)
     if not origins:
+        # Nothing has to be found again, and every installation can read the run.
         return
     record = {section: origin._asdict() for section, origin in origins.items()}
     text = json.dumps(record, indent=2)

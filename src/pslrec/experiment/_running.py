@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from pslrec.artifacts import RunDirectory, RunStage, model_tensors, write_origins
+from pslrec.artifacts import RunDirectory, RunStage, model_tensors, origins_of, write_origins
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
@@ -177,7 +177,7 @@ def build_trainer(
     batches = build_batches(config, data)
     directory = store if isinstance(store, RunDirectory) else directory
     if directory is not None and not directory.is_started:
-        write_origins(directory.path, config.part_names())
+        write_origins(directory.path, origins_of(config.part_names()))
         directory.begin(config.to_toml(), data.dataset, loss.similarity)
     return Trainer(
         backbone,

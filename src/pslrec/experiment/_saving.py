@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from pslrec.artifacts import ArtifactError, RunDirectory, write_origins
+from pslrec.artifacts import ArtifactError, RunDirectory, origins_of, write_origins
 from pslrec.experiment._running import RunResult
 from pslrec.files import explained, is_temporary, whole_directory, whole_file
 from pslrec.inference import RunFiles
@@ -23,7 +23,7 @@ def save_run(result: RunResult, path: Path) -> None:
     if (path / "format").exists():
         raise ArtifactError(f"{path} holds a run already; choose another directory")
     with whole_directory(path, error=ArtifactError) as place, RunDirectory(place) as directory:
-        write_origins(place, result.config.part_names())
+        write_origins(place, origins_of(result.config.part_names()))
         directory.begin(
             result.config.to_toml(), result.dataset, LOSSES[result.config.loss.name].similarity
         )

@@ -5,7 +5,13 @@ import logging
 
 import pytest
 
-from pslrec.artifacts import ArtifactError, check_parts, read_origins, write_origins
+from pslrec.artifacts import (
+    ArtifactError,
+    check_parts,
+    origins_of,
+    read_origins,
+    write_origins,
+)
 from pslrec.errors import UnknownNameError
 from pslrec.losses import LOSSES, SoftmaxLoss
 
@@ -24,13 +30,13 @@ def put(directory, **record):
 
 
 def test_parts_of_pslrec_leave_no_file(tmp_path):
-    write_origins(tmp_path, {"loss": "sl", "backbone": "mf"})
+    write_origins(tmp_path, origins_of({"loss": "sl", "backbone": "mf"}))
     assert list(tmp_path.iterdir()) == []
     assert read_origins(tmp_path) == {}
 
 
 def test_parts_from_outside_are_written_and_read_again(tmp_path, outside):
-    write_origins(tmp_path, {"loss": outside, "backbone": "mf"})
+    write_origins(tmp_path, origins_of({"loss": outside, "backbone": "mf"}))
     assert read_origins(tmp_path) == {"loss": ("their_module.losses", "outside", None)}
     check_parts(tmp_path, {"loss": {"name": outside}})
 
