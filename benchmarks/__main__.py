@@ -69,8 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
             else _measure(name, available[name], console, settings)
         )
         if kept is not None:
-            # Without markup, which would take the [bench] of the package name for a style.
-            pictures = draw(available[name], kept, report=console.out)
+            pictures = draw(available[name], kept)
             for path in [*update_pages(name, available[name], kept), *pictures]:
                 console.print(f"updated {path.relative_to(REPOSITORY)}", highlight=False)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._plots import Axis, Chart, lines
+from benchmarks._plots import series_by
 from benchmarks._publish import table
 from pslrec.forms import FusedForm
 from pslrec.kernels import (
@@ -22,6 +22,7 @@ from pslrec.kernels import (
     row_gradients,
 )
 from pslrec.losses import SURROGATES
+from pslrec.reporting import Axis, line_chart, standalone_svg
 from pslrec.rows import Rows
 
 DESCRIPTION = "error of loss and gradient by the number of nodes R, against all pairs in float64"
@@ -34,6 +35,7 @@ TARGETS = {"loss": 1e-6, "gradient": 1e-4}
 # Below it there is nothing on a logarithmic axis to see.
 FLOOR = 1e-10
 ENDS = {"loss": (FLOOR, 1.0), "gradient": (1e-8, 1.0)}
+PANEL = (320.0, 220.0)
 
 
 def _gaussian(random: np.random.Generator) -> np.ndarray:
@@ -145,32 +147,35 @@ def _row(name: str, temperature: float, points: list[dict[str, Any]]) -> dict[st
     }
 
 
-def plots(record: dict[str, Any]) -> dict[str, Chart]:
-    """Error against R: a column for each shape of scores, a row each for loss and gradient."""
-    import altair
-
-    points = [
-        {**point, "loss": max(point["loss"], FLOOR), "gradient": max(point["gradient"], FLOOR)}
-        for point in record["result"]["points"]
-        if point["R"] != "chosen" and point["temperature"] == TEMPERATURES[0]
-    ]
-    columns = [
-        altair.vconcat(
-            *(
-                lines(
-                    [point for point in points if point["scores"] == shape],
-                    x=Axis("R", "nodes R", "linear"),
-                    y=Axis(kind, f"error of the {kind}", ends=ENDS[kind]),
-                    series="surrogate",
-                    title=shape if kind == "loss" else "",
-                    size=(230, 190),
+def plots(record: dict[str, Any]) -> dict[str, str]:
+    """Error against R: a row for each shape of scores, a column each for loss and gradient."""
+    temperature = TEMPERATURES[0]
+    charts = []
+    for shape in SHAPES:
+        for kind, ends in ENDS.items():
+            points = []
+            for point in record["result"]["points"]:
+                is_shown = point["R"] != "chosen" and point["temperature"] == temperature
+                if is_shown and point["scores"] == shape:
+                    points.append({**point, kind: max(point[kind], ends[0])})
+            charts.append(
+                line_chart(
+                    shape,
+                    "",
+                    series_by("surrogate", points, x="R", y=kind),
+                    x=Axis("nodes R", from_zero=True),
+                    y=Axis(f"error of the {kind}", limits=ends, is_log=True),
+                    size=PANEL,
                 )
-                for kind in TARGETS
             )
-        )
-        for shape in SHAPES
-    ]
-    return {"interpolation-error": altair.hconcat(*columns)}
+    drawing = standalone_svg(
+        *charts,
+        title=f"Error by the number of nodes, temperature {temperature:g}",
+        description="Error of loss and gradient by the number of nodes R, for three shapes of "
+        "scores, one line for each surrogate.",
+        columns=len(ENDS),
+    )
+    return {"interpolation-error": drawing}
 
 
 def markdown(record: dict[str, Any]) -> str:

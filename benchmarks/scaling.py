@@ -16,7 +16,7 @@ from benchmarks._child import in_child
 from benchmarks._data import made_up
 from benchmarks._epochs import epoch_seconds
 from benchmarks._memory import MEBIBYTE
-from benchmarks._plots import Axis, Chart, lines
+from benchmarks._plots import WIDE, series_by
 from benchmarks._publish import about_load, table
 from pslrec.forms import FusedForm
 from pslrec.kernels import (
@@ -25,6 +25,7 @@ from pslrec.kernels import (
     row_gradients,
 )
 from pslrec.losses import SURROGATES
+from pslrec.reporting import Axis, line_chart, standalone_svg
 from pslrec.rows import Rows
 
 DESCRIPTION = "exact training by length of history, by users x items, and its memory"
@@ -200,24 +201,28 @@ def _memory(tell: Callable[[str], None]) -> list[dict[str, Any]]:
     return rows
 
 
-def plots(record: dict[str, Any]) -> dict[str, Chart]:
+def plots(record: dict[str, Any]) -> dict[str, str]:
     """Time per user by length of its history, and time per epoch by users x items."""
     result = record["result"]
+    histories = line_chart(
+        f"Row operation, {CATALOGUE:,} items",
+        "Microseconds per user by the number of its positives, one line for each loss.",
+        series_by("loss", result["histories"], x="positives", y="microseconds"),
+        x=Axis("positives of the user", is_log=True),
+        y=Axis("microseconds per user", is_log=True),
+        size=WIDE,
+    )
+    epochs = line_chart(
+        "Whole epochs of exact training, MF, d = 64",
+        "Seconds per epoch by users times items, one line for each loss.",
+        series_by("loss", result["epochs"], x="millions", y="seconds"),
+        x=Axis("users x items, millions", from_zero=True),
+        y=Axis("seconds per epoch", from_zero=True),
+        size=WIDE,
+    )
     return {
-        "history-length": lines(
-            result["histories"],
-            x=Axis("positives", "positives of the user"),
-            y=Axis("microseconds", "microseconds per user"),
-            series="loss",
-            title=f"Row operation, {CATALOGUE:,} items",
-        ),
-        "epoch-scaling": lines(
-            result["epochs"],
-            x=Axis("millions", "users x items, millions", "linear"),
-            y=Axis("seconds", "seconds per epoch", "linear"),
-            series="loss",
-            title="Whole epochs of exact training, MF, d = 64",
-        ),
+        "history-length": standalone_svg(histories),
+        "epoch-scaling": standalone_svg(epochs),
     }
 
 

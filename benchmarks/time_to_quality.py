@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._data import is_published, published
+from benchmarks._plots import WIDE
 from benchmarks._quality_tables import quality_headline, quality_text, rows_of
 from benchmarks._rivals import why_missing
 from benchmarks._settings import SETTINGS, load_settings, search_settings
+from pslrec.reporting import Axis, Series, line_chart, standalone_svg
 
 DESCRIPTION = "NDCG@20 on Amazon-Electronic by seconds from a cold process: PSL-relu, two ALS, EASE"
+SHOWN_FROM = 0.04
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Its authors ask for this: two pools of threads would be in each other's way.
 ENVIRONMENT = {"als": {"OPENBLAS_NUM_THREADS": "1"}}
@@ -105,23 +108,37 @@ def _child(kind: str, settings: dict[str, Any]) -> tuple[float, list[dict[str, f
     return lines[0]["fitting_from"], lines[1:]
 
 
-def plots(record: dict[str, Any]) -> dict[str, Any]:
-    """The curves as a picture."""
-    from benchmarks._plots import Axis, lines
-
-    points = []
+def plots(record: dict[str, Any]) -> dict[str, str]:
+    """The curves as a picture: a colour for each contestant, a mark for each dimension."""
+    families: list[str] = []
+    dimensions: list[str] = []
+    curves = []
     for name, curve in record["result"]["curves"].items():
         family, _, dimension = name.partition(", d = ")
-        line = {"contestant": family, "dimension": dimension or "no dimension"}
-        points.extend(
-            {**line, "seconds": point["seconds"], "ndcg": point["test"]}
-            for point in curve["points"]
+        if family not in families:
+            families.append(family)
+        if dimension not in dimensions:
+            dimensions.append(dimension)
+        curves.append(
+            Series(
+                name,
+                [(point["seconds"], point["test"]) for point in curve["points"]],
+                style=families.index(family),
+                mark=dimensions.index(dimension),
+            )
         )
-    x = Axis("seconds", "seconds from a cold process", "log")
-    y = Axis("ndcg", "test NDCG@20", "linear")
-    size = (420, 300)
-    chart = lines(points, x=x, y=y, series="contestant", shape="dimension", size=size)
-    return {"time-to-quality": chart}
+    chart = line_chart(
+        "Test NDCG@20 on Amazon-Electronic",
+        "Test NDCG@20 by seconds from a cold process, one line for each contestant.",
+        curves,
+        x=Axis("seconds from a cold process", is_log=True),
+        # All end close together: on an axis from 0 their lines would cover each other.
+        y=Axis(f"test NDCG@20, from {SHOWN_FROM}", floor=SHOWN_FROM),
+        size=WIDE,
+        # Contestants share hardly any x: thinning could remove the only point of one of them.
+        is_thinned=False,
+    )
+    return {"time-to-quality": standalone_svg(chart)}
 
 
 def markdown(record: dict[str, Any]) -> str:

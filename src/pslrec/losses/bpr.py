@@ -32,9 +32,8 @@ def bpr_loss(
 
 @register_loss("bpr")
 class BPRLoss(Loss):
-    """BPR: mean_j log σ(s_j - s), softplus of the difference by default.
-
-    Scores are inner products, and one negative is drawn per pair.
+    """BPR: mean_j log σ(s_j - s), softplus of the difference by default; inner products, one
+    negative per pair.
 
     The paper sums over negatives (its Eq. 2.3); the mean keeps the step size when more than one is
     drawn. The tables re-initialise every backbone with Xavier-normal for it.

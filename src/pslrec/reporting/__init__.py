@@ -13,8 +13,8 @@ from pslrec.reporting._seed_noise import (
     is_inside_noise,
     verdict_over_seeds,
 )
+from pslrec.reporting._standalone import standalone_svg, write_chart, write_svg
 from pslrec.reporting._surrogates import activations, weights
-from pslrec.reporting._svg import element
 
 __all__ = [
     "ENOUGH_SEEDS",
@@ -27,13 +27,15 @@ __all__ = [
     "Chart",
     "Series",
     "activations",
-    "element",
     "gain_over",
     "histogram",
     "is_inside_noise",
     "line_chart",
     "reproduction_report",
     "run_report",
+    "standalone_svg",
     "verdict_over_seeds",
     "weights",
+    "write_chart",
+    "write_svg",
 ]

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 # Multiples of powers of ten that people count in.
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+# The same for logarithmic axes, where they are about equally far apart.
+LOG_STEPS = (1, 2, 5)
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,11 @@ class Axis:
         categories: names of the positions 0, 1, ... of an axis without numbers.
         limits: a range to show even where there is no data.
         ceiling: cut off what lies above, so that one steep line does not flatten the others.
+        floor: the same for what lies below.
+        is_log: equal ratios take equal room; values that are not positive are not shown.
+
+    >>> Axis("seconds", is_log=True).can_show(0.0)
+    False
     """
 
     label: str
@@ -27,11 +35,30 @@ class Axis:
     categories: Sequence[str] | None = None
     limits: tuple[float, float] | None = None
     ceiling: float | None = None
+    floor: float | None = None
+    is_log: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a logarithmic axis that would have to show 0."""
+        if not self.is_log:
+            return
+        if self.from_zero or self.categories is not None:
+            raise ValueError(
+                "`is_log` cannot be combined with `from_zero` or `categories`: "
+                "a logarithmic axis has no 0"
+            )
+        for bound in (*(self.limits or ()), self.ceiling, self.floor):
+            if bound is not None and bound <= 0:
+                raise ValueError(f"a bound of a logarithmic axis must be positive, got {bound}")
+
+    def can_show(self, value: float) -> bool:
+        """Whether the value has a place on the axis."""
+        return math.isfinite(value) and (value > 0 or not self.is_log)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear map from values to positions in a picture.
+    """A linear or logarithmic map from values to positions in a picture.
 
     Args:
         low: the value at `start`.
@@ -39,6 +66,7 @@ class Scale:
         start: a position in the picture.
         end: another one; it may be the smaller of the two, since y grows downwards in SVG.
         ticks: values with a tick, and their labels.
+        is_log: the map is linear in the logarithm of the values.
     """
 
     low: float
@@ -46,10 +74,16 @@ class Scale:
     start: float
     end: float
     ticks: Sequence[tuple[float, str]]
+    is_log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The position of a value."""
-        share = (value - self.low) / (self.high - self.low)
+        """The position of a value; not a number if it has no place on a logarithmic scale."""
+        if not self.is_log:
+            share = (value - self.low) / (self.high - self.low)
+        elif value > 0:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = math.nan
         return self.start + share * (self.end - self.start)
 
 
@@ -102,6 +136,75 @@ def nice_ticks(low: float, high: float, *, count: int = 5, is_whole: bool = Fals
     return [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
 
 
+def log_ticks(low: float, high: float, *, count: int = 5) -> list[float]:
+    """Ticks of a logarithmic axis from at most `low` to at least `high`.
+
+    Steps of 1, 2 and 5 on less than three decades while they are few, else powers of ten. Where
+    not even two such steps lie between the ends, round values as on a linear axis.
+
+    Args:
+        low: the smallest value to enclose, positive.
+        high: the largest.
+        count: about how many ticks.
+
+    >>> log_ticks(0.7, 43)
+    [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
+    >>> log_ticks(1e-9, 0.3)
+    [1e-10, 1e-08, 1e-06, 0.0001, 0.01, 1.0]
+    >>> log_ticks(3.1, 4.4)
+    [3.0, 3.5, 4.0, 4.5]
+    """
+    # The slack spares a further decade where a value is a power of ten already, but for rounding.
+    first = math.floor(math.log10(low) + 1e-9)
+    last = math.ceil(math.log10(high) - 1e-9)
+    stepped = []
+    for exponent in range(first, last + 1):
+        for factor in LOG_STEPS:
+            stepped.append(_decimal(factor, exponent))
+    begin = max(place for place, tick in enumerate(stepped) if tick <= low * (1 + 1e-9))
+    end = min(place for place, tick in enumerate(stepped) if tick >= high * (1 - 1e-9))
+
+    # Three steps are a decade.
+    if end - begin >= min(9, 2 * count):
+        # Every second, third, ... power of ten, counted from 1, so that axes agree.
+        stride = math.ceil((last - first) / (count + 1))
+        lowest = math.floor(first / stride)
+        highest = math.ceil(last / stride)
+        return [_decimal(1, place * stride) for place in range(lowest, highest + 1)]
+    if end - begin >= 3:
+        return stepped[begin : end + 1]
+    # Here `high` is at most five times `low`, so with five ticks or more none of them is 0.
+    # They are found for numbers between 1 and 50, as the linear axis takes tiny ones for 0.
+    power = 10.0**first
+    between = nice_ticks(low / power, high / power, count=max(count, 5))
+    return [float(f"{tick:.12g}e{first}") for tick in between]
+
+
+def log_tick_labels(ticks: Sequence[float]) -> list[str]:
+    """Ticks of a logarithmic axis as text, each with the decimals that it needs itself.
+
+    >>> log_tick_labels([0.5, 1.0, 2000.0]), log_tick_labels([1e-6, 2e-6, 1e-5])
+    (['0.5', '1', '2,000'], ['10⁻⁶', '2·10⁻⁶', '10⁻⁵'])
+    """
+    # Longer numbers would not fit beside the axis.
+    if min(ticks) >= 1e-4 and max(ticks) < 1e6:
+        return [f"{tick:,.6f}".rstrip("0").rstrip(".") for tick in ticks]
+    labels = []
+    for tick in ticks:
+        factor, exponent = f"{tick:.3e}".split("e")
+        factor = factor.rstrip("0").rstrip(".")
+        label = f"10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+        if factor != "1":
+            label = f"{factor}·{label}"
+        labels.append(label)
+    return labels
+
+
+def _decimal(factor: int, exponent: int) -> float:
+    # Read from text: 10.0**-5 is not the float that is nearest to 0.00001 everywhere.
+    return float(f"{factor}e{exponent}")
+
+
 def tick_labels(ticks: Sequence[float]) -> list[str]:
     """Ticks as text, all with as many decimals as the finest of them needs.
 
@@ -131,7 +234,7 @@ def scale_for(
     count: int = 5,
     is_tight: bool = False,
 ) -> Scale:
-    """A scale that shows all of the values, which must be finite.
+    """A scale that shows all of the values, which the axis must be able to show.
 
     Args:
         values: at least one, unless the axis has categories or limits.
@@ -152,28 +255,24 @@ def scale_for(
             ticks=named,
         )
 
-    shown = list(values)
-    if axis.ceiling is not None:
-        shown = [value for value in shown if value <= axis.ceiling]
-    if axis.limits is not None:
-        shown.extend(axis.limits)
-    if axis.from_zero:
-        shown.append(0.0)
-    if axis.ceiling is not None:
-        shown.append(axis.ceiling)
-
+    shown = _to_show(values, axis)
     smallest = min(shown)
     largest = max(shown)
-    ticks = nice_ticks(smallest, largest, count=count, is_whole=axis.is_whole)
+    if axis.is_log:
+        ticks = log_ticks(smallest, largest, count=count)
+        labels = log_tick_labels(ticks)
+    else:
+        ticks = nice_ticks(smallest, largest, count=count, is_whole=axis.is_whole)
+        # Labels are made of all ticks, so that their decimals do not depend on what is in view.
+        labels = tick_labels(ticks)
     low = ticks[0]
     high = ticks[-1]
     if is_tight and smallest < largest:
         low = smallest
         high = largest
 
-    # Labels are made of all ticks, so that their decimals do not depend on what is in view.
     in_view = []
-    for tick, label in zip(ticks, tick_labels(ticks), strict=True):
+    for tick, label in zip(ticks, labels, strict=True):
         if low <= tick <= high:
             in_view.append((tick, label))
     return Scale(
@@ -182,4 +281,22 @@ def scale_for(
         start=start,
         end=end,
         ticks=in_view,
+        is_log=axis.is_log,
     )
+
+
+def _to_show(values: Iterable[float], axis: Axis) -> list[float]:
+    shown = list(values)
+    if axis.ceiling is not None:
+        shown = [value for value in shown if value <= axis.ceiling]
+    if axis.floor is not None:
+        shown = [value for value in shown if value >= axis.floor]
+    if axis.limits is not None:
+        shown.extend(axis.limits)
+    if axis.from_zero:
+        shown.append(0.0)
+    if axis.ceiling is not None:
+        shown.append(axis.ceiling)
+    if axis.floor is not None:
+        shown.append(axis.floor)
+    return shown

@@ -30,12 +30,18 @@ from pslrec.reporting._svg import (
 # Small enough for a phone, which would shrink a wider picture beyond reading; wide pages set charts
 # side by side.
 WIDTH, HEIGHT = 400.0, 250.0
-LEFT, RIGHT, TOP, BOTTOM = 50.0, 388.0, 26.0, 208.0
+# Room around the plane of the lines, for ticks and labels.
+LEFT, TOP, BESIDE, BELOW = 50.0, 26.0, 12.0, 42.0
+RIGHT, BOTTOM = WIDTH - BESIDE, HEIGHT - BELOW
+# How far ticks lie apart, about.
+TICK_WIDTH, TICK_HEIGHT = 67.0, 36.0
 # How much of a long curve is kept, to keep the page small: points per series, and cells in the
 # table of all series.
 MOST_POINTS, MOST_CELLS = 200, 4000
 # More marks than this would hide the line.
 MOST_MARKS = 30
+# On logarithmic axes points crowd towards the end, so marks keep at least this distance.
+MARK_DISTANCE = 10.0
 # How many letters of a bar's name fit on one line; on a phone, letters are larger.
 MOST_LETTERS = 50
 NAME_HEIGHT, BAR_HEIGHT = 14.0, 16.0
@@ -50,6 +56,8 @@ class Series:
         label: the name in the legend.
         points: pairs of x and y; points that are not finite leave a gap.
         style: number of the colour and mark; the place among the series if it is not given.
+        mark: number of the mark where it is not that of the style: series of one colour are then
+            told apart by their marks.
         is_reference: draw dashed, as what the others are compared with.
         is_connected: join the points by a line.
         errors: half lengths of error bars, one per point.
@@ -65,11 +73,7 @@ class Series:
     errors: Sequence[float] | None = None
     highlight: float | None = None
     has_marks: bool = True
-
-    @property
-    def finite(self) -> list[Point]:
-        """The points that can be drawn."""
-        return [(x, y) for x, y in self.points if math.isfinite(x) and math.isfinite(y)]
+    mark: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,31 +103,44 @@ def line_chart(
     x: Axis,
     y: Axis,
     area: Area | None = None,
+    size: Point = (WIDTH, HEIGHT),
+    is_thinned: bool = True,
 ) -> Chart:
     """Draw lines or points over a common axis.
 
     Args:
         title: a few words above the picture.
         description: what the picture shows.
-        series: long ones are thinned out.
+        series: at least one.
         x: the common axis; with categories, x of a point is the number of its category.
         y: the axis of the values.
         area: drawn below the lines.
+        size: width and height of the picture, axes and their labels included.
+        is_thinned: leave out points of long series, at the same x in all of them, which keeps the
+            table of a page small; a picture without a table can show every point.
 
     >>> falling = Series("sl", [(1, 2.0), (2, 1.5)])
     >>> chart = line_chart("Loss", "It falls.", [falling], x=Axis("epoch"), y=Axis("loss"))
     >>> chart.data.columns
     ['epoch', 'sl']
     """
-    shown = _thinned(_styled(series))
+    shown = _styled(series)
+    if is_thinned:
+        shown = _thinned(shown)
     data = _data_table(title, shown, x)
 
-    xs, ys = _to_enclose(shown)
+    xs, ys = _to_enclose(shown, x, y)
     if not xs:
         return _empty(title, description, data)
+    width, height = size
+    right = width - BESIDE
+    bottom = height - BELOW
+    # Larger pictures have more ticks, at the distances of the usual size.
+    columns = max(3, round((right - LEFT) / TICK_WIDTH))
+    rows = max(3, round((bottom - TOP) / TICK_HEIGHT))
     # Marks at the outermost points would reach beyond the frame without a little room.
-    across = scale_for(xs, x, (LEFT + 8, RIGHT - 8), is_tight=True)
-    up = scale_for(ys, y, (BOTTOM, TOP))
+    across = scale_for(xs, x, (LEFT + 8, right - 8), count=columns, is_tight=True)
+    up = scale_for(ys, y, (bottom, TOP), count=rows)
 
     parts = []
     notes = []
@@ -139,8 +156,8 @@ def line_chart(
             beside = replace(across, start=across.start + shift, end=across.end + shift)
         parts.append(_drawn(one, beside, up, x))
     drawn = group(parts)
-    if y.ceiling is not None:
-        drawn = _cut_off(parts)
+    if y.ceiling is not None or y.floor is not None:
+        drawn = _cut_off(parts, size, y)
 
     legend = [LegendEntry(one.label, _swatch(one)) for one in shown]
     if area is not None:
@@ -151,8 +168,8 @@ def line_chart(
     return Chart(
         title=title,
         description=description,
-        body=group([_frame(across, up, x, y), drawn, *notes]),
-        size=(WIDTH, HEIGHT),
+        body=group([_frame(across, up, x, y, size), drawn, *notes]),
+        size=size,
         legend=legend,
         data=data,
     )
@@ -181,7 +198,7 @@ def histogram(
     across = scale_for(edges, x, (LEFT, RIGHT), is_tight=True)
     up = scale_for(every_share, Axis("", from_zero=True), (BOTTOM, TOP))
 
-    parts = [_frame(across, up, x, Axis("share of the group"))]
+    parts = [_frame(across, up, x, Axis("share of the group"), (WIDTH, HEIGHT))]
     legend = []
     for style, (label, values) in enumerate(shares.items()):
         # The outline climbs from 0 to the first bin, and falls back to 0 after the last.
@@ -297,22 +314,25 @@ def _bar(name: str, value: float, across: Scale, foot: float, pattern: str) -> l
     ]
 
 
-def _frame(across: Scale, up: Scale, x: Axis, y: Axis) -> Markup:
+def _frame(across: Scale, up: Scale, x: Axis, y: Axis, size: Point) -> Markup:
+    width, height = size
+    right = width - BESIDE
+    bottom = height - BELOW
     parts = []
     for value, label in up.ticks:
-        height = up(value)
+        level = up(value)
         # Text stands on its baseline: moved down a little, its middle is level with the line.
-        parts.append(shape(f"M{LEFT:g} {height:.1f}H{RIGHT:g}", "grid"))
-        parts.append(text(label, LEFT - 6, height + 4, "tick end"))
+        parts.append(shape(f"M{LEFT:g} {level:.1f}H{right:g}", "grid"))
+        parts.append(text(label, LEFT - 6, level + 4, "tick end"))
     for value, label in across.ticks:
         place = across(value)
-        parts.append(shape(f"M{place:.1f} {BOTTOM:g}v4", "axis"))
-        parts.append(text(label, place, BOTTOM + 17, "tick middle"))
-    middle = (LEFT + RIGHT) / 2
-    parts.append(shape(f"M{LEFT:g} {BOTTOM:g}H{RIGHT:g}", "axis"))
+        parts.append(shape(f"M{place:.1f} {bottom:g}v4", "axis"))
+        parts.append(text(label, place, bottom + 17, "tick middle"))
+    middle = (LEFT + right) / 2
+    parts.append(shape(f"M{LEFT:g} {bottom:g}H{right:g}", "axis"))
     # Above the axis and lying flat: letters turned by 90 degrees are hard to read.
     parts.append(text(y.label, 4, 12, "label"))
-    parts.append(text(x.label, middle, HEIGHT - 8, "label middle"))
+    parts.append(text(x.label, middle, height - 8, "label middle"))
     return group(parts)
 
 
@@ -344,9 +364,11 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
     parts = []
     if one.is_connected and len(places) > 1:
         parts.append(shape(path(places), "line"))
-    for (a, b), error in zip(one.points, one.errors or (), strict=False):
-        if math.isfinite(a + b + error) and error > 0:
-            bar = f"M{across(a):.1f} {up(b - error):.1f}V{up(b + error):.1f}"
+    for (_, b), (left, top), error in zip(one.points, places, one.errors or (), strict=False):
+        if math.isfinite(left + top + error) and error > 0:
+            # On a logarithmic axis, a bar that reaches 0 has no lower end: it stops at the axis.
+            low = max(b - error, up.low)
+            bar = f"M{left:.1f} {up(low):.1f}V{up(b + error):.1f}"
             parts.append(shape(bar, "error"))
     for (a, _), (left, top) in zip(one.points, places, strict=True):
         if a == one.highlight and math.isfinite(left + top):
@@ -358,12 +380,18 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
 
 
 def _marks(one: Series, places: Sequence[Point], x: Axis) -> list[Markup]:
-    mark = marker_of(one.style or 0)
+    mark = marker_of(_mark(one))
     every = max(1, math.ceil(len(places) / MOST_MARKS))
+    if x.is_log:
+        every = 1
+    last = (-math.inf, -math.inf)
     marks = []
     for place in range(0, len(places), every):
         left, top = places[place]
+        if x.is_log and math.dist((left, top), last) < MARK_DISTANCE:
+            continue
         if math.isfinite(left + top):
+            last = (left, top)
             a, b = one.points[place]
             tip = f"{one.label}, {x.label} {_x_text(a, x)}: {b:{DIGITS}}"
             marks.append(marker(mark, left, top, title=tip, is_hollow=one.is_reference))
@@ -376,14 +404,23 @@ def _swatch(one: Series) -> Markup:
         sample = "line"
     elif not one.is_connected:
         sample = "mark"
-    return swatch(one.style or 0, sample, is_reference=one.is_reference)
+    style = one.style or 0
+    return swatch(style, sample, is_reference=one.is_reference, mark=_mark(one))
 
 
-def _cut_off(parts: Sequence[Markup]) -> Markup:
+def _mark(one: Series) -> int:
+    if one.mark is not None:
+        return one.mark
+    return one.style or 0
+
+
+def _cut_off(parts: Sequence[Markup], size: Point, axis: Axis) -> Markup:
     # An SVG inside an SVG shows nothing outside of itself, and needs no id as a clip path would.
     y = TOP - 4
-    width = RIGHT - LEFT
-    height = HEIGHT - y
+    width = size[0] - BESIDE - LEFT
+    height = size[1] - y
+    if axis.floor is not None:
+        height -= BELOW
     box = f"{LEFT:g} {y:g} {width:g} {height:g}"
     return element("svg", *parts, x=LEFT, y=y, width=width, height=height, viewBox=box)
 
@@ -401,7 +438,7 @@ def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
     written = []
     for place, (a, b) in enumerate(area.upper):
         note = texts.get(a)
-        if not note or not math.isfinite(b):
+        if not note or not math.isfinite(up(b)):
             continue
         left = across(a)
         side = "middle"
@@ -415,17 +452,20 @@ def _notes(area: Area, across: Scale, up: Scale) -> list[Markup]:
     return written
 
 
-def _to_enclose(series: Sequence[Series]) -> tuple[list[float], list[float]]:
+def _to_enclose(series: Sequence[Series], x: Axis, y: Axis) -> tuple[list[float], list[float]]:
     xs = []
     ys = []
     for one in series:
-        for a, b in one.finite:
-            xs.append(a)
-            ys.append(b)
+        for a, b in one.points:
+            if x.can_show(a) and y.can_show(b):
+                xs.append(a)
+                ys.append(b)
         for (_, b), error in zip(one.points, one.errors or (), strict=False):
-            if math.isfinite(b + error):
-                ys.append(b - error)
-                ys.append(b + error)
+            if not y.can_show(b):
+                continue
+            for end in (b - error, b + error):
+                if y.can_show(end):
+                    ys.append(end)
     return xs, ys
 
 

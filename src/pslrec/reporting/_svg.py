@@ -139,19 +139,24 @@ def marker(
     return element("path", *tip, d=path(corners, is_closed=True), class_=fill)
 
 
-def swatch(style: int, sample: Sample, *, is_reference: bool = False) -> Markup:
+def swatch(
+    style: int, sample: Sample, *, is_reference: bool = False, mark: int | None = None
+) -> Markup:
     """The sample of a series or an area that stands in a legend.
 
     Args:
         style: number of the colour and mark.
         sample: which of them the chart draws.
         is_reference: whether it is dashed.
+        mark: number of the mark where it is not that of the style.
     """
+    if mark is None:
+        mark = style
     parts = []
     if sample in ("line", "both"):
         parts.append(shape("M1 7L25 7", "line"))
     if sample in ("mark", "both"):
-        parts.append(marker(marker_of(style), 13.0, 7.0, is_hollow=is_reference))
+        parts.append(marker(marker_of(mark), 13.0, 7.0, is_hollow=is_reference))
     if sample == "area":
         parts.append(element("rect", x=1, y=2, width=24, height=10, class_="area"))
     inside = element("g", *parts, class_=style_class(style, is_reference=is_reference))

@@ -8,8 +8,7 @@ import torch
 
 from pslrec.files import make_directory, write_text
 from pslrec.losses import SURROGATES
-from pslrec.reporting import Axis, Chart, Series, activations, line_chart, weights
-from pslrec.reproduction.drawing import write_chart
+from pslrec.reporting import Axis, Chart, Series, activations, line_chart, weights, write_chart
 from pslrec.reproduction.model_scores import ModelScores, read_scores
 from pslrec.reproduction.theory_measures import gradient_weights, loss_name
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from pslrec.files import make_directory, write_text
-from pslrec.reporting import Area, Axis, Chart, Series, line_chart
-from pslrec.reproduction.drawing import write_chart
+from pslrec.reporting import Area, Axis, Chart, Series, line_chart, write_chart
 from pslrec.reproduction.stress import summarize
 
 TITLES = {"shift": "Shift of popularity", "noise": "False negatives"}

@@ -10,7 +10,7 @@ import polars as pl
 
 from pslrec.files import make_directory, write_text
 from pslrec.losses import TEMPERATURES
-from pslrec.reproduction.drawing import write_chart
+from pslrec.reporting import write_chart
 from pslrec.reproduction.model_scores import ModelScores, read_scores, run_names, synthetic_runs
 from pslrec.reproduction.theory_measures import (
     SHOWN,

@@ -1,5 +1,6 @@
 """Axes and charts: where ticks and lines lie, what happens to values that can not be drawn."""
 
+import itertools
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -8,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pslrec.reporting._axes import Axis, nice_ticks, scale_for, tick_labels
+from pslrec.reporting._axes import (
+    Axis,
+    log_tick_labels,
+    log_ticks,
+    nice_ticks,
+    scale_for,
+    tick_labels,
+)
 from pslrec.reporting._charts import (
+    BOTTOM,
+    MARK_DISTANCE,
     MOST_LETTERS,
     MOST_POINTS,
     Area,
@@ -21,6 +31,7 @@ from pslrec.reporting._charts import (
 from pslrec.reporting._document import Chart
 
 X, Y = Axis("epoch", is_whole=True), Axis("loss")
+LOG = Axis("seconds", is_log=True)
 
 
 def drawing(chart: Chart) -> ElementTree.Element:
@@ -55,6 +66,102 @@ def test_every_value_lies_inside_its_scale(values):
     scale = scale_for(values, Y, (200.0, 20.0))
     assert all(20 - 1e-6 <= scale(value) <= 200 + 1e-6 for value in values)
     assert len({text for _, text in scale.ticks}) == len(scale.ticks)
+
+
+positive = st.floats(1e-12, 1e12, allow_nan=False)
+
+
+@given(st.tuples(positive, positive), st.integers(3, 12))
+def test_ticks_of_a_logarithmic_axis_enclose_the_values_and_are_few(ends, count):
+    low, high = sorted(ends)
+    ticks = log_ticks(low, high, count=count)
+    assert 0 < ticks[0] <= low * (1 + 1e-6)
+    assert ticks[-1] >= high * (1 - 1e-6)
+    assert 2 <= len(ticks) <= 2 * count + 4
+    assert ticks == sorted(set(ticks))
+    assert len(set(log_tick_labels(ticks))) == len(ticks)
+
+
+@given(st.lists(positive, min_size=1, max_size=20), st.booleans())
+def test_every_value_lies_inside_its_logarithmic_scale(values, is_tight):
+    scale = scale_for(values, LOG, (200.0, 20.0), is_tight=is_tight)
+    assert all(20 - 1e-6 <= scale(value) <= 200 + 1e-6 for value in values)
+
+
+def test_equal_ratios_take_equal_room_on_a_logarithmic_scale():
+    scale = scale_for([1.0, 100.0], LOG, (0.0, 200.0))
+    assert [scale(value) for value in (1.0, 10.0, 100.0)] == pytest.approx([0.0, 100.0, 200.0])
+    assert [text for _, text in scale.ticks] == ["1", "2", "5", "10", "20", "50", "100"]
+    assert math.isnan(scale(0.0))
+
+
+def test_long_logarithmic_axes_have_ticks_at_powers_of_ten():
+    assert log_ticks(10, 10_000) == [10.0, 100.0, 1_000.0, 10_000.0]
+    assert log_ticks(2e-10, 1.0) == [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0]
+    assert log_tick_labels([1e-10, 1.0]) == ["10⁻¹⁰", "10⁰"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"from_zero": True}, {"categories": ["a"]}, {"limits": (0.0, 1.0)}, {"floor": -1.0}]
+)
+def test_a_logarithmic_axis_refuses_to_show_zero(wrong):
+    with pytest.raises(ValueError, match="logarithmic"):
+        Axis("seconds", is_log=True, **wrong)
+
+
+def test_values_without_a_logarithm_leave_a_gap():
+    points = [(0, 1.0), (1, 10.0), (2, 0.0), (3, -1.0), (4, 1000.0), (5, 500.0)]
+    chart = line_chart("t", "d", [Series("a", points, errors=[20.0] * 6)], x=LOG, y=LOG)
+    assert "nan" not in str(chart.body)
+    assert lines(chart)[0].count("M") == 2
+    assert len(list(drawing(chart).iter("circle"))) == 3
+    # The bar of the first point that is shown would reach below 0, and ends at the axis.
+    bars = [path for path in drawing(chart).iter("path") if path.get("class") == "error"]
+    assert len(bars) == 3
+    assert line_chart("t", "d", [Series("a", [(1, 0.0)])], x=X, y=LOG).body is None
+
+
+def test_marks_do_not_crowd_on_a_logarithmic_axis():
+    points = [(float(x), 1.0) for x in range(1, 200)]
+    chart = line_chart("t", "d", [Series("a", points)], x=LOG, y=Y)
+    places = [float(str(mark.get("cx"))) for mark in drawing(chart).iter("circle")]
+    assert min(b - a for a, b in itertools.pairwise(places)) >= MARK_DISTANCE - 0.01
+    assert len(places) > 10
+
+
+def test_what_lies_below_the_floor_is_cut_off():
+    series = Series("a", [(1, 0.1), (2, 0.5), (3, 0.6)])
+    chart = line_chart("t", "d", [series], x=X, y=Axis("y", floor=0.4))
+    ticks = [mark.text for mark in drawing(chart).iter("text") if mark.get("class") == "tick end"]
+    assert ticks[0] == "0.40"
+    assert ticks[-1] == "0.60"
+    (window,) = drawing(chart).findall("svg")
+    assert float(str(window.get("y"))) + float(str(window.get("height"))) == BOTTOM
+
+
+def test_a_larger_chart_fills_its_size_with_more_ticks():
+    series = [Series("a", [(1, 0.0), (9, 1.0)])]
+    small = line_chart("t", "d", series, x=X, y=Y)
+    large = line_chart("t", "d", series, x=X, y=Y, size=(800.0, 500.0))
+    assert large.size == (800.0, 500.0)
+    n_ticks = [str(chart.body).count("tick end") for chart in (small, large)]
+    assert n_ticks[0] < n_ticks[1]
+    assert "H788" in str(large.body)
+
+
+def test_series_of_one_colour_differ_in_their_marks():
+    points = [(1, 1.0), (2, 2.0)]
+    series = [Series("a", points, style=3, mark=0), Series("b", points, style=3, mark=1)]
+    chart = line_chart("t", "d", series, x=X, y=Y)
+    assert "circle" in chart.legend[0].swatch
+    assert "circle" not in chart.legend[1].swatch
+    assert all("s3" in entry.swatch for entry in chart.legend)
+
+
+def test_a_chart_that_is_not_thinned_keeps_every_point():
+    series = [Series("a", [(x, 1.0) for x in range(500)]), Series("b", [(250.5, 2.0)])]
+    chart = line_chart("t", "d", series, x=X, y=Y, is_thinned=False)
+    assert len(chart.data.rows) == 501
 
 
 def test_tick_labels_have_equal_decimals():

@@ -13,10 +13,10 @@ from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
 from pslrec.experiment import run
 from pslrec.losses import SURROGATES, PairwiseSoftmaxLoss, SoftmaxLoss
+from pslrec.reporting import standalone_svg
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import bar_chart
 from pslrec.reproduction import figures, theory
-from pslrec.reproduction.drawing import standalone_svg
 from pslrec.reproduction.model_scores import (
     HELD_OUT,
     PLANTED,

@@ -130,7 +130,7 @@ def test_it_trains_with_the_defaults_on_the_whole_catalogue(train) -> None:
     assert config.resolved().sampling.negatives == "auto"
     result = run(config, data=train)
     assert result.config.sampling.negatives == "auto"
-    assert torch.isfinite(result.model["users"]).all()
+    assert torch.isfinite(result.model.user_vectors).all()
 
 
 def test_what_needs_more_than_scores_falls_back_and_says_so(train, caplog) -> None:
