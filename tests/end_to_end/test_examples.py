@@ -13,9 +13,11 @@ SLOW = {"from_csv.py"}
 
 
 def parameters():
+    found = []
     for script in SCRIPTS:
         marks = [pytest.mark.slow] if script.name in SLOW else []
-        yield pytest.param(script, id=script.stem, marks=marks)
+        found.append(pytest.param(script, id=script.stem, marks=marks))
+    return found
 
 
 @pytest.mark.parametrize("script", parameters())
