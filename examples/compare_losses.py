@@ -9,7 +9,7 @@ LOSSES = ("bpr", "sl", "psl-relu")
 
 
 def main() -> None:
-    log = prepare(load_interactions("debian"), Preparation(k_core=30))
+    log = prepare(load_interactions("debian"), Preparation(k_core=20))
     dataset = split_by_name(log, "iid", validation="fraction", seed=0)
     for loss in LOSSES:
         config = RunConfig.from_settings(

@@ -29,10 +29,10 @@ class SquaredHingeLoss(Loss):
 
 
 def main() -> None:
-    log = prepare(load_interactions("debian"), Preparation(k_core=30))
+    log = prepare(load_interactions("debian"), Preparation(k_core=20))
     recommender = Recommender(SquaredHingeLoss(margin=0.3), epochs=3, dimension=16).fit(log)
     print(recommender.config_.loss)
-    print(recommender.recommend("gimp", k=5))
+    print(recommender.recommend(recommender.users_[:2], k=3))
 
 
 if __name__ == "__main__":
