@@ -66,7 +66,7 @@ class EASE(Baseline):
         if needed > self.memory_budget:
             allowed = self.memory_budget / 2**30
             raise ValueError(
-                f"EASE needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, "
+                f"{type(self).__name__} needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, "
                 f"`memory_budget` allows {allowed:.1f} GiB; raise it, or keep fewer items"
             )
         self.histories = binary_matrix(interactions)
@@ -84,6 +84,10 @@ class EASE(Baseline):
         np.fill_diagonal(weights, 0.0)
         self.weights = torch.from_numpy(weights)
 
+    def _penalty(self, histories: csr_matrix) -> np.ndarray:
+        """What is added to the diagonal of `X^T X`, one number per item."""
+        return np.full(histories.shape[1], self.regularization)
+
     def _inverse_upper(self, histories: csr_matrix) -> np.ndarray:
         n_items = histories.shape[1]
         gram = np.empty((n_items, n_items))
@@ -92,7 +96,7 @@ class EASE(Baseline):
             rows = slice(start, start + _ROWS)
             # A block at a time: the whole product as a sparse matrix would need more memory.
             gram[rows] = (by_item[rows] @ histories).toarray()
-        gram[np.diag_indices_from(gram)] += self.regularization
+        gram[np.diag_indices_from(gram)] += self._penalty(histories)
         # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All
         # of it happens in place: the matrix is the largest thing in memory.
         inverse, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)

@@ -1,0 +1,93 @@
+"""Two filters of the user's history on the graph of items, without any training."""
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import svds
+
+from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.checks import number_from_zero, whole_number
+from pslrec.data import Interactions
+from pslrec.seeding import generator
+
+# Singular values below this share of the largest belong to directions without data.
+_RANK_TOLERANCE = 1e-6
+
+
+@BASELINES.register("gf-cf")
+class GFCF(Baseline):
+    """A linear filter plus an ideal low-pass filter of the user's row r of the interactions X.
+
+    With D the diagonal matrices of the numbers of interactions, `R = D_u^(-1/2) X D_i^(-1/2)`, and
+    V its first right singular vectors,
+
+        scores = r (R^T R + low_pass_weight D_i^(-1/2) V V^T D_i^(1/2))
+
+    Nothing as large as items by items is kept: memory is items times `dimension`.
+
+    Args:
+        dimension: singular vectors of the low-pass filter; at most as many as R has.
+        low_pass_weight: of the low-pass filter against the linear one.
+
+    >>> log = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
+    >>> GFCF(low_pass_weight=0.0).fit(log).score(np.array([1]))
+    tensor([[0.3536, 0.7500]])
+
+    Reference: Shen et al., How powerful is graph convolution for recommendation?, CIKM 2021.
+    """
+
+    search_space: ClassVar[SearchSpace] = {
+        "dimension": (64, 128, 256),
+        "low_pass_weight": (0.0, 0.1, 0.3, 1.0),
+    }
+
+    def __init__(
+        self,
+        *,
+        dimension: int = 256,
+        low_pass_weight: float = 0.3,
+    ) -> None:
+        self.dimension = whole_number("dimension", dimension)
+        self.low_pass_weight = number_from_zero("low_pass_weight", low_pass_weight)
+
+    def _fit(self, interactions: Interactions) -> None:
+        self.histories = binary_matrix(interactions)
+        user_counts = np.diff(self.histories.indptr)
+        item_counts = np.bincount(self.histories.indices, minlength=interactions.n_items)
+        # A row or column without entries needs no scale: any number is multiplied by 0 there.
+        user_scale = 1.0 / np.sqrt(np.maximum(user_counts, 1))
+        item_lengths = np.sqrt(np.maximum(item_counts, 1))
+        normalized: csr_matrix = diags(user_scale) @ self.histories @ diags(1.0 / item_lengths)
+        self.normalized = normalized.astype(np.float32).tocsr()
+        self.by_item = self.normalized.T.tocsr()
+        if self.low_pass_weight:
+            vectors = _right_vectors(normalized, self.dimension)
+        else:
+            vectors = np.zeros((0, interactions.n_items))
+        self.low_pass_in = np.ascontiguousarray((vectors / item_lengths).T, dtype=np.float32)
+        self.low_pass_out = np.ascontiguousarray(vectors * item_lengths, dtype=np.float32)
+
+    def score(self, users: np.ndarray) -> torch.Tensor:
+        """The user's row after both filters."""
+        rows = self.histories[users]
+        # From the left: R^T R as a whole would be as large as items by items.
+        linear = ((rows @ self.by_item) @ self.normalized).toarray()
+        low_pass = (rows @ self.low_pass_in) @ self.low_pass_out
+        return torch.from_numpy(linear + np.float32(self.low_pass_weight) * low_pass)
+
+
+def _right_vectors(matrix: csr_matrix, rank: int) -> np.ndarray:
+    """The right singular vectors of the largest singular values, one per row."""
+    smaller = min(matrix.shape)
+    # The iterative method finds fewer vectors than there are; a matrix that small is no work.
+    if rank >= smaller:
+        _, values, vectors = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    else:
+        # Without a start of our own it would draw one, and no fit would be repeatable.
+        start = generator(0, "gf-cf").standard_normal(smaller)
+        _, values, vectors = svds(matrix, k=rank, v0=start, return_singular_vectors="vh")
+    has_data = values > _RANK_TOLERANCE * values.max()
+    result: np.ndarray = vectors[has_data]
+    return result
