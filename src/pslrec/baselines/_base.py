@@ -17,10 +17,12 @@ SearchSpace = Mapping[str, Sequence[Any]]
 class Baseline(ABC):
     """A scorer that no loss trains.
 
-    `search_space` gives, for each option worth tuning, the values to try.
+    `search_space` gives, for each option worth tuning, the values to try. `search_limits` gives the
+    largest value that a search may widen an option to, where more always costs more.
     """
 
     search_space: ClassVar[SearchSpace] = {}
+    search_limits: ClassVar[Mapping[str, float]] = {}
 
     _shape: tuple[int, int] | None = None
 

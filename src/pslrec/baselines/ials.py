@@ -1,6 +1,6 @@
 """Matrix factorisation of all user-item pairs by alternating least squares."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ class ImplicitALS(Baseline):
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
         "regularization": (0.03, 0.1, 0.3, 1.0),
     }
+    search_limits: ClassVar[Mapping[str, float]] = {"dimension": 512}
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """Items like those the user has, by how many users two items share."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +33,7 @@ class ItemKNN(Baseline):
         "neighbours": (20, 50, 100, 200, 500),
         "shrinkage": (0.0, 5.0, 10.0, 50.0, 100.0),
     }
+    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 2000}
 
     def __init__(
         self,

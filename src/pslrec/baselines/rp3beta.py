@@ -1,5 +1,6 @@
 """Random walks of three steps over the graph of users and items."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -46,13 +47,14 @@ class RP3Beta(Baseline):
         "popularity_exponent": (0.0, 0.2, 0.4, 0.6, 0.8),
         "normalize": (False, True),
     }
+    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 2000}
 
     def __init__(
         self,
         *,
         neighbours: int = 100,
-        transition_exponent: float = 1.0,
-        popularity_exponent: float = 0.4,
+        transition_exponent: float = 0.6,
+        popularity_exponent: float = 0.2,
         normalize: bool = False,
     ) -> None:
         self.neighbours = whole_number("neighbours", neighbours)

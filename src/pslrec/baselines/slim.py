@@ -1,5 +1,6 @@
 """Sparse item-to-item weights, learnt by one elastic net per item."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +55,7 @@ class SLIM(Baseline):
         "l2": (1.0, 3.0, 10.0, 30.0, 100.0),
         "neighbours": (50, 100, 200),
     }
+    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 500}
 
     def __init__(
         self,
