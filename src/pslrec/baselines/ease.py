@@ -9,9 +9,14 @@ import numpy as np
 import torch
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
-from torch.nn import functional
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchSpace,
+    binary_matrix,
+    sums_of_rows,
+)
 from pslrec.checks import positive_number
 from pslrec.data import Interactions
 
@@ -111,9 +116,4 @@ class EASE(Baseline):
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The user's row of X B."""
-        # The row is the sum of the weights of the user's items: bags, which torch adds in parallel.
-        chosen = self.histories[users]
-        items = torch.from_numpy(chosen.indices.astype(np.int64))
-        starts = chosen.indptr[:-1]
-        offsets = torch.from_numpy(starts.astype(np.int64))
-        return functional.embedding_bag(items, self.weights, offsets, mode="sum")
+        return sums_of_rows(self.histories, users, self.weights)

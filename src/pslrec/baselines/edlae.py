@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines._base import BASELINES, SearchSpace
+from pslrec.baselines._base import BASELINES, SearchSpace, counts_of
 from pslrec.baselines.ease import EASE
 from pslrec.errors import ConfigError
 
@@ -35,7 +35,7 @@ class EDLAE(EASE):
     """
 
     search_space: ClassVar[SearchSpace] = {
-        "dropout": (0.1, 0.25, 0.4, 0.6, 0.8),
+        "dropout": (0.0, 0.1, 0.25, 0.4, 0.6, 0.8),
         "regularization": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0),
     }
 
@@ -53,5 +53,6 @@ class EDLAE(EASE):
         self.dropout = dropout
 
     def _penalty(self, histories: csr_matrix) -> np.ndarray:
-        n_users_of_item = np.bincount(histories.indices, minlength=histories.shape[1])
-        return self.dropout / (1.0 - self.dropout) * n_users_of_item + super()._penalty(histories)
+        _, item_counts = counts_of(histories)
+        odds = self.dropout / (1.0 - self.dropout)
+        return odds * item_counts + super()._penalty(histories)

@@ -1,13 +1,20 @@
 """Two filters of the user's history on the graph of items, without any training."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+    counts_of,
+    scaled,
+)
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
 from pslrec.seeding import generator
@@ -45,7 +52,7 @@ class GFCF(Baseline):
         "dimension": (64, 128, 256),
         "low_pass_weight": (0.0, 0.1, 0.3, 1.0),
     }
-    search_limits: ClassVar[Mapping[str, float]] = {"dimension": 1024}
+    search_limits: ClassVar[SearchLimits] = {"dimension": 1024}
 
     def __init__(
         self,
@@ -58,28 +65,36 @@ class GFCF(Baseline):
 
     def _fit(self, interactions: Interactions) -> None:
         self.histories = binary_matrix(interactions)
-        user_counts = np.diff(self.histories.indptr)
-        item_counts = np.bincount(self.histories.indices, minlength=interactions.n_items)
+        user_counts, item_counts = counts_of(self.histories)
         # A row or column without entries needs no scale: any number is multiplied by 0 there.
-        user_scale = 1.0 / np.sqrt(np.maximum(user_counts, 1))
+        user_lengths = np.sqrt(np.maximum(user_counts, 1))
         item_lengths = np.sqrt(np.maximum(item_counts, 1))
-        normalized: csr_matrix = diags(user_scale) @ self.histories @ diags(1.0 / item_lengths)
-        self.normalized = normalized.astype(np.float32).tocsr()
+        self.normalized = scaled(
+            self.histories,
+            user_scale=1.0 / user_lengths,
+            item_scale=1.0 / item_lengths,
+        )
         self.by_item = self.normalized.T.tocsr()
         if self.low_pass_weight:
             vectors = _right_vectors(self.normalized, self.dimension)
         else:
             vectors = np.zeros((0, interactions.n_items))
-        self.low_pass_in = np.ascontiguousarray((vectors / item_lengths).T, dtype=np.float32)
-        self.low_pass_out = np.ascontiguousarray(vectors * item_lengths, dtype=np.float32)
+        # Contiguous once, rather than copied by every product.
+        into = (vectors / item_lengths).T
+        out_of = vectors * item_lengths
+        self.low_pass_in = np.ascontiguousarray(into, dtype=np.float32)
+        self.low_pass_out = np.ascontiguousarray(out_of, dtype=np.float32)
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The user's row after both filters."""
         rows = self.histories[users]
         # From the left: R^T R as a whole would be as large as items by items.
-        linear = ((rows @ self.by_item) @ self.normalized).toarray()
-        low_pass = (rows @ self.low_pass_in) @ self.low_pass_out
-        return torch.from_numpy(linear + np.float32(self.low_pass_weight) * low_pass)
+        at_users = rows @ self.by_item
+        linear = (at_users @ self.normalized).toarray()
+        coordinates = rows @ self.low_pass_in
+        low_pass = coordinates @ self.low_pass_out
+        scores = linear + np.float32(self.low_pass_weight) * low_pass
+        return torch.from_numpy(scores)
 
 
 def _right_vectors(matrix: csr_matrix, rank: int) -> np.ndarray:
@@ -91,11 +106,13 @@ def _right_vectors(matrix: csr_matrix, rank: int) -> np.ndarray:
     n_directions = min(rank + _SPARE_DIRECTIONS, *matrix.shape)
     # From a seed of its own, so that fitting twice gives the same.
     draws = generator(0, "gf-cf")
-    basis = draws.standard_normal((matrix.shape[1], n_directions), dtype=np.float32)
+    shape = (matrix.shape[1], n_directions)
+    basis = draws.standard_normal(shape, dtype=np.float32)
     transposed = matrix.T.tocsr()
     for _ in range(_ROUNDS):
-        # Without the decomposition, all directions would turn into the first one.
-        basis, _ = np.linalg.qr(transposed @ (matrix @ basis))
+        product = transposed @ (matrix @ basis)
+        # Without this, all directions would turn into the first one.
+        basis, _ = np.linalg.qr(product)
     _, values, rotation = np.linalg.svd(matrix @ basis, full_matrices=False)
     has_data = values > _RANK_TOLERANCE * values.max()
     kept = rotation[has_data][:rank]

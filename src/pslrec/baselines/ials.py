@@ -1,13 +1,19 @@
 """Matrix factorisation of all user-item pairs by alternating least squares."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+)
 from pslrec.checks import positive_number, whole_number
 from pslrec.data import Interactions
 from pslrec.seeding import generator
@@ -37,8 +43,9 @@ class ImplicitALS(Baseline):
         dimension: length of the vectors.
         unobserved_weight: how much a missing pair counts against an observed one.
         regularization: strength of the penalty on the vectors.
-        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part; in
-            between, one `regularization` suits catalogues of very different size.
+        exponent: of the frequency in the penalty; 0 penalises all vectors alike, 1 in proportion to
+            how often they take part; in between, one `regularization` suits catalogues of very
+            different size.
         epochs: rounds over users and items.
         seed: for the first vectors.
 
@@ -51,7 +58,7 @@ class ImplicitALS(Baseline):
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
         "regularization": (0.03, 0.1, 0.3, 1.0),
     }
-    search_limits: ClassVar[Mapping[str, float]] = {"dimension": 512}
+    search_limits: ClassVar[SearchLimits] = {"dimension": 512}
 
     def __init__(
         self,

@@ -1,12 +1,17 @@
 """Items like those the user has, by how many users two items share."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+)
 from pslrec.baselines._neighbours import cosine_scale, nearest_neighbours
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
@@ -33,7 +38,7 @@ class ItemKNN(Baseline):
         "neighbours": (20, 50, 100, 200, 500),
         "shrinkage": (0.0, 5.0, 10.0, 50.0, 100.0),
     }
-    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 2000}
+    search_limits: ClassVar[SearchLimits] = {"neighbours": 2000}
 
     def __init__(
         self,

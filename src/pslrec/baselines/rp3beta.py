@@ -1,13 +1,20 @@
 """Random walks of three steps over the graph of users and items."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import diags
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+    counts_of,
+    scaled,
+)
 from pslrec.baselines._neighbours import nearest_neighbours
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
@@ -47,7 +54,7 @@ class RP3Beta(Baseline):
         "popularity_exponent": (0.0, 0.2, 0.4, 0.6, 0.8),
         "normalize": (False, True),
     }
-    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 2000}
+    search_limits: ClassVar[SearchLimits] = {"neighbours": 2000}
 
     def __init__(
         self,
@@ -65,15 +72,15 @@ class RP3Beta(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         self.histories = binary_matrix(interactions)
         by_item = self.histories.T.tocsr()
-        of_items = _powers(np.diff(by_item.indptr), -self.transition_exponent)
-        of_users = _powers(np.diff(self.histories.indptr), -self.transition_exponent)
-        popularity = _powers(np.diff(by_item.indptr), -self.popularity_exponent)
-        to_users: csr_matrix = (diags(of_items) @ by_item).tocsr()
-        to_items: csr_matrix = (diags(of_users) @ self.histories @ diags(popularity)).tocsr()
+        user_counts, item_counts = counts_of(self.histories)
+        of_start = _powers(item_counts, -self.transition_exponent)
+        of_user = _powers(user_counts, -self.transition_exponent)
+        of_end = _powers(item_counts, -self.popularity_exponent)
+        walks = scaled(self.histories, user_scale=of_user, item_scale=of_end)
 
         def weights(block: slice) -> np.ndarray:
-            dense: np.ndarray = (to_users[block] @ to_items).toarray()
-            return dense
+            dense: np.ndarray = (by_item[block] @ walks).toarray()
+            return dense * of_start[block, None]
 
         nearest = nearest_neighbours(
             weights,
@@ -82,7 +89,8 @@ class RP3Beta(Baseline):
         )
         if self.normalize:
             sums = nearest.sum(axis=1).A1
-            nearest = (diags(_powers(sums, -1.0)) @ nearest).tocsr()
+            shares = diags(_powers(sums, -1.0))
+            nearest = (shares @ nearest).tocsr()
         self.weights = nearest
 
     def score(self, users: np.ndarray) -> torch.Tensor:
@@ -95,5 +103,6 @@ def _powers(values: np.ndarray, exponent: float) -> np.ndarray:
     """Powers of what is positive; 0 stays 0, since nothing leads there."""
     powers = np.zeros(len(values), dtype=np.float32)
     is_positive = values > 0
-    powers[is_positive] = values[is_positive].astype(np.float64) ** exponent
+    bases = values[is_positive].astype(np.float64)
+    powers[is_positive] = bases**exponent
     return powers

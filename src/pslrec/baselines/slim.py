@@ -1,13 +1,20 @@
 """Sparse item-to-item weights, learnt by one elastic net per item."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
+from torch.nn import functional
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+    counts_of,
+)
 from pslrec.baselines._neighbours import cosine_scale, nearest_neighbours
 from pslrec.checks import number_from_zero, positive_number, whole_number
 from pslrec.data import Interactions
@@ -55,7 +62,7 @@ class SLIM(Baseline):
         "l2": (1.0, 3.0, 10.0, 30.0, 100.0),
         "neighbours": (50, 100, 200),
     }
-    search_limits: ClassVar[Mapping[str, float]] = {"neighbours": 500}
+    search_limits: ClassVar[SearchLimits] = {"neighbours": 500}
 
     def __init__(
         self,
@@ -77,7 +84,8 @@ class SLIM(Baseline):
         self.histories = binary_matrix(interactions)
         n_items = interactions.n_items
         self._check_memory(n_items)
-        common: csr_matrix = (self.histories.T.tocsr() @ self.histories).tocsr()
+        by_item = self.histories.T.tocsr()
+        common: csr_matrix = (by_item @ self.histories).tocsr()
         common.sort_indices()
         n_users_of_item = common.diagonal()
 
@@ -95,18 +103,20 @@ class SLIM(Baseline):
         start = 0
         while start < n_items:
             widths = lengths[order[start:]].astype(np.int64)
-            costs = np.arange(1, len(widths) + 1) * 4 * widths**2
-            n_batch = max(1, int(np.searchsorted(costs, _BATCH_BYTES)))
-            batch = order[start : start + n_batch]
-            self._solve(common, candidates, batch, weights.data)
-            start += n_batch
+            counts = np.arange(1, len(widths) + 1)
+            costs = 4 * counts * widths**2
+            n_batch = int(np.searchsorted(costs, _BATCH_BYTES))
+            stop = start + max(1, n_batch)
+            self._solve(common, candidates, order[start:stop], weights.data)
+            start = stop
         weights.eliminate_zeros()
         # Row i is to hold the items that i helps to explain: these gain by a user's i.
         self.weights = weights.T.tocsr()
 
     def _check_memory(self, n_items: int) -> None:
-        lengths = np.diff(self.histories.indptr).astype(np.float64)
-        n_pairs = min(float(np.square(lengths).sum()), float(n_items) ** 2)
+        user_counts, _ = counts_of(self.histories)
+        n_pairs_of_users = int(np.square(user_counts.astype(np.int64)).sum())
+        n_pairs = min(n_pairs_of_users, n_items**2)
         # A value and a column for each pair of items with common users, and for each candidate
         # twice.
         n_candidates = n_items * min(self.neighbours, n_items)
@@ -126,23 +136,28 @@ class SLIM(Baseline):
     ) -> None:
         """Write the weights of the candidates of some items over their similarities."""
         starts = candidates.indptr[items]
-        lengths = candidates.indptr[items + 1] - starts
+        stops = candidates.indptr[items + 1]
+        lengths = stops - starts
+        places = [slice(*ends) for ends in zip(starts, stops, strict=True)]
         width = int(lengths.max())
-        if width == 0:
-            return
+        n_batch = len(items)
         # Candidate, item, candidate: a step below takes one candidate of every item.
-        systems = np.zeros((width, len(items), width), dtype=np.float32)
-        targets = np.zeros((len(items), width), dtype=np.float32)
+        systems = np.zeros((width, n_batch, width), dtype=np.float32)
+        targets = np.zeros((n_batch, width), dtype=np.float32)
         for position, item in enumerate(items):
-            length = lengths[position]
-            chosen = candidates.indices[starts[position] : starts[position] + length]
+            here = slice(0, lengths[position])
+            chosen = candidates.indices[places[position]]
             rows = common[chosen]
-            systems[:length, position, :length] = rows[:, chosen].toarray()
-            targets[position, :length] = common[item, chosen].toarray()[0]
-        solved = self._descend(torch.from_numpy(systems), torch.from_numpy(targets)).numpy()
-        for position, length in enumerate(lengths):
-            start = starts[position]
-            answers[start : start + length] = solved[position, :length]
+            systems[here, position, here] = rows[:, chosen].toarray()
+            targets[position, here] = common[item, chosen].toarray()[0]
+        weights = self._descend(
+            torch.from_numpy(systems),
+            torch.from_numpy(targets),
+        )
+        solved = weights.numpy()
+        for position, place in enumerate(places):
+            here = slice(0, lengths[position])
+            answers[place] = solved[position, here]
 
     def _descend(self, systems: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Coordinate descent for many items at once: exact in one weight of each per step."""
@@ -158,12 +173,14 @@ class SLIM(Baseline):
                 if self.non_negative:
                     shrunk = (pull - self.l1).clamp_(min=0.0)
                 else:
-                    shrunk = torch.nn.functional.softshrink(pull, self.l1)
+                    shrunk = functional.softshrink(pull, self.l1)
                 new = shrunk / (squares + self.l2)
-                slopes.addcmul_(rows, (old - new)[:, None])
+                fall = old - new
+                slopes.addcmul_(rows, fall[:, None])
                 weights[:, candidate] = new
-            largest = float((weights - before).abs().max())
-            if largest < _TOLERANCE:
+            moves = (weights - before).abs()
+            # Without candidates there is nothing to move, nor a largest move.
+            if not moves.numel() or float(moves.max()) < _TOLERANCE:
                 break
         return weights
 

@@ -4,10 +4,16 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import diags
-from torch.nn import functional
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchSpace,
+    binary_matrix,
+    counts_of,
+    scaled,
+    sums_of_rows,
+)
 from pslrec.checks import number_from_zero, positive_number, whole_number
 from pslrec.data import Interactions
 
@@ -84,14 +90,15 @@ class TurboCF(Baseline):
                 f"allows {self.memory_budget / 2**30:.1f} GiB; raise it, or take `gf-cf`"
             )
         self.histories = binary_matrix(interactions)
+        user_counts, item_counts = counts_of(self.histories)
         # A row or column without entries needs no scale: any number is multiplied by 0 there.
-        user_counts = np.maximum(np.diff(self.histories.indptr), 1.0)
-        item_counts = np.bincount(self.histories.indices, minlength=n_items)
-        item_counts = np.maximum(item_counts, 1.0)
-        user_scale = user_counts**-self.normalization
-        item_scale = item_counts ** (self.normalization - 1.0)
-        normalized = (diags(user_scale) @ self.histories @ diags(item_scale)).astype(np.float32)
-        normalized = normalized.tocsr()
+        user_bases = np.maximum(user_counts, 1.0)
+        item_bases = np.maximum(item_counts, 1.0)
+        normalized = scaled(
+            self.histories,
+            user_scale=user_bases**-self.normalization,
+            item_scale=item_bases ** (self.normalization - 1.0),
+        )
         by_item = normalized.T.tocsr()
         graph = np.empty((n_items, n_items), dtype=np.float32)
         for start in range(0, n_items, _ROWS):
@@ -104,11 +111,7 @@ class TurboCF(Baseline):
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The user's row after the filter."""
-        chosen = self.histories[users]
-        items = torch.from_numpy(chosen.indices.astype(np.int64))
-        starts = chosen.indptr[:-1]
-        offsets = torch.from_numpy(starts.astype(np.int64))
-        once = functional.embedding_bag(items, self.graph, offsets, mode="sum")
+        once = sums_of_rows(self.histories, users, self.graph)
         if self.degree == 1:
             return once
         twice = once @ self.graph
