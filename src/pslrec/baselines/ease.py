@@ -10,9 +10,14 @@ import torch
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
 from torch import Tensor
-from torch.nn import functional
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchSpace,
+    binary_matrix,
+    sums_of_rows,
+)
 from pslrec.checks import positive_number
 from pslrec.data import Interactions
 
@@ -67,7 +72,7 @@ class EASE(Baseline):
         if needed > self.memory_budget:
             allowed = self.memory_budget / 2**30
             raise ValueError(
-                f"EASE needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, "
+                f"{type(self).__name__} needs {needed / 2**30:.1f} GiB for {interactions.n_items} items, "
                 f"`memory_budget` allows {allowed:.1f} GiB; raise it, or keep fewer items"
             )
         self.histories = binary_matrix(interactions)
@@ -85,6 +90,10 @@ class EASE(Baseline):
         np.fill_diagonal(weights, 0.0)
         self.weights = torch.from_numpy(weights)
 
+    def _penalty(self, histories: csr_matrix) -> np.ndarray:
+        """What is added to the diagonal of `X^T X`, one number per item."""
+        return np.full(histories.shape[1], self.regularization)
+
     def _inverse_upper(self, histories: csr_matrix) -> np.ndarray:
         n_items = histories.shape[1]
         gram = np.empty((n_items, n_items))
@@ -93,7 +102,7 @@ class EASE(Baseline):
             rows = slice(start, start + _ROWS)
             # A block at a time: the whole product as a sparse matrix would need more memory.
             gram[rows] = (by_item[rows] @ histories).toarray()
-        gram[np.diag_indices_from(gram)] += self.regularization
+        gram[np.diag_indices_from(gram)] += self._penalty(histories)
         # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All
         # of it happens in place: the matrix is the largest thing in memory.
         inverse, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
@@ -108,9 +117,4 @@ class EASE(Baseline):
 
     def score(self, users: np.ndarray) -> Tensor:
         """The user's row of X B."""
-        # The row is the sum of the weights of the user's items: bags, which torch adds in parallel.
-        chosen = self.histories[users]
-        items = torch.from_numpy(chosen.indices.astype(np.int64))
-        starts = chosen.indptr[:-1]
-        offsets = torch.from_numpy(starts.astype(np.int64))
-        return functional.embedding_bag(items, self.weights, offsets, mode="sum")
+        return sums_of_rows(self.histories, users, self.weights)

@@ -8,7 +8,13 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from pslrec.baselines._base import BASELINES, Baseline, SearchSpace, binary_matrix
+from pslrec.baselines._base import (
+    BASELINES,
+    Baseline,
+    SearchLimits,
+    SearchSpace,
+    binary_matrix,
+)
 from pslrec.checks import positive_number, whole_number
 from pslrec.data import Interactions
 from pslrec.seeding import generator
@@ -38,8 +44,9 @@ class ImplicitALS(Baseline):
         dimension: length of the vectors.
         unobserved_weight: how much a missing pair counts against an observed one.
         regularization: strength of the penalty on the vectors.
-        exponent: 0 penalises all vectors alike, 1 in proportion to how often they take part; in
-            between, one `regularization` suits catalogues of very different size.
+        exponent: of the frequency in the penalty; 0 penalises all vectors alike, 1 in proportion to
+            how often they take part; in between, one `regularization` suits catalogues of very
+            different size.
         epochs: rounds over users and items.
         seed: for the first vectors.
 
@@ -52,6 +59,7 @@ class ImplicitALS(Baseline):
         "unobserved_weight": (0.01, 0.03, 0.1, 0.3, 1.0),
         "regularization": (0.03, 0.1, 0.3, 1.0),
     }
+    search_limits: ClassVar[SearchLimits] = {"dimension": 512}
 
     def __init__(
         self,

@@ -11,12 +11,15 @@ from pslrec.experiment._inputs import (
 from pslrec.experiment._running import MemoryStore, RunResult, run
 from pslrec.experiment._saving import copy_run, finished_run, save_run
 from pslrec.experiment._searching import VALIDATION_FILE, evaluate_chosen, train_on_validation
+from pslrec.experiment._tuned_baseline import Try, TunedBaseline, tuned_baseline
 
 __all__ = [
     "VALIDATION_FILE",
     "MemoryStore",
     "RunResult",
     "TrainingData",
+    "Try",
+    "TunedBaseline",
     "build_batches",
     "build_model",
     "copy_run",
@@ -29,5 +32,6 @@ __all__ = [
     "run",
     "save_run",
     "train_on_validation",
+    "tuned_baseline",
     "with_validation",
 ]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from matrices import interactions_of
-from pslrec.baselines import ItemKNN, item_knn
+from pslrec.baselines import ItemKNN, _neighbours
 from pslrec.data import Interactions
 
 
@@ -33,7 +33,7 @@ def naive_scores(log: Interactions, neighbours: int, shrinkage: float) -> np.nda
 def test_scores_equal_a_loop(
     monkeypatch: pytest.MonkeyPatch, neighbours, shrinkage, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(item_knn, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(_neighbours, "_BLOCK_BYTES", block_bytes)
     log = random_log()
     scores = (
         ItemKNN(neighbours=neighbours, shrinkage=shrinkage).fit(log).score(np.arange(log.n_users))
