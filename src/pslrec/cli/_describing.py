@@ -103,8 +103,8 @@ def _comparison(check: PartCheck) -> Table:
             measure.name,
             _value(measure, measure.held_out),
             _value(measure, measure.random),
-            f"{measure.difference:+.1%}",
-            f"{measure.effect:+.2f}",
+            _signed(f"{100 * measure.difference:+.1f} %"),
+            _signed(f"{measure.effect:+.2f}"),
             f"{measure.adjusted_p:.3g}",
         )
     return table
@@ -114,6 +114,13 @@ def _value(measure: Measure, value: float) -> str:
     if measure.is_share:
         return f"{value:.2%}"
     return f"{value:.3g}"
+
+
+def _signed(text: str) -> str:
+    # A number that rounds to nothing has no sign.
+    if set(text) <= set("+-0. %"):
+        return text[1:]
+    return text
 
 
 def _spread(values: np.ndarray) -> str:

@@ -30,18 +30,22 @@ FEWEST_PAIRS = 100
 # Smaller shifts are said to be slight: with many pairs even those are significant.
 SLIGHT = 0.05
 SLIGHT_SHARE = 0.01
+# Where a difference of a fifth could hide in the chance of the sample, none found means nothing.
+WIDEST_MARGIN = 0.2
 N_SWAPS = 9999
 # Users are swapped in this many groups, which keeps the test exact and its cost constant. The
 # largest z-score it can report is the square root of it, far beyond what p-values resolve.
 N_GROUPS = 400
-# Products and sums for the affinity of a part, which take about a quarter of a second.
-BUDGET = 15_000_000
+# Above these, "auto" takes a sample of the users: pairs to draw from, and products and sums for the
+# affinity, which take about a tenth and a quarter of a second for each part.
+MOST_PAIRS = 400_000
+MOST_PRODUCTS = 15_000_000
 # Above this many pairs, counting alone takes a second.
 LARGEST_AUTO = 10_000_000
 # Scores of a block of users by all users, in numbers.
 CELLS_AT_ONCE = 2_000_000
-# An entry of a block is zeroed and read at once, far faster than a sum at a random place.
-CELLS_PER_OPERATION = 16
+# Clearing so many entries of a block takes as long as a product at a random place.
+CELLS_PER_PRODUCT = 16
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,12 @@ class Measure:
         return self.held_out / self.random - 1
 
     @property
+    def margin(self) -> float:
+        """Half the width of the confidence interval."""
+        low, high = self.interval
+        return (high - low) / 2
+
+    @property
     def is_significant(self) -> bool:
         """Whether chance alone would rarely give such a difference."""
         return self.adjusted_p < LEVEL
@@ -134,26 +144,27 @@ class PartCheck:
             return "shifted"
         if shifts:
             return "slight"
-        # New users are counted even where no user can be compared, but tell too little alone.
-        compared = {each.name for each in self.measures}
-        if "popularity" not in compared:
+        # Shares of new items and users tell too little alone.
+        compared = [each for each in self.measures if not each.is_share]
+        if not compared or max(each.margin for each in compared) > WIDEST_MARGIN:
             return "unknown"
         return "alike"
 
     def sentence(self) -> str:
         """What was found, in one sentence without a full stop."""
+        compared = [each for each in self.measures if not each.is_share]
         if self.verdict == "unknown":
+            sentence = f"cannot tell whether {self.part} pairs are like pairs held out at random"
+            if compared:
+                widest = max(compared, key=lambda each: each.margin)
+                return f"{sentence}: {_value_phrase(widest)} is all that so few pairs can tell"
             return (
-                f"cannot tell whether {self.part} pairs are like pairs held out at random: "
-                f"{self.n_users:,} users and {self.n_pairs:,} pairs can be compared, and "
-                f"{FEWEST_USERS} and {FEWEST_PAIRS} are needed"
+                f"{sentence}: {self.n_users:,} users and {self.n_pairs:,} pairs can be compared, "
+                f"and {FEWEST_USERS} and {FEWEST_PAIRS} are needed"
             )
         if self.verdict == "alike":
-            found = [each for each in self.measures if not each.is_share]
-            return (
-                f"{self.part} pairs are like pairs held out at random: "
-                f"{_and([_value_phrase(each) for each in found])}"
-            )
+            values = _and([_value_phrase(each) for each in compared])
+            return f"{self.part} pairs are like pairs held out at random: {values}"
         shifts = self.shifts
         if self.verdict == "shifted":
             # Slight ones beside a large one would only distract.
@@ -225,9 +236,6 @@ def check_exchangeability(
     if mode == "auto" and n_pairs > LARGEST_AUTO:
         return {}
     dataset = merge_repetitions(dataset)
-    budget = math.inf
-    if mode == "auto":
-        budget = BUDGET
     checks = {}
     train = dataset.train
     for name in ("validation", "test"):
@@ -235,7 +243,7 @@ def check_exchangeability(
         if part is None or not len(part):
             continue
         random = generator(seed, "exchangeability", name)
-        checks[name] = _check_part(name, train, part, budget, random)
+        checks[name] = _check_part(name, train, part, random, is_sampled=mode == "auto")
         # The test part was set apart from training and validation alike.
         train = concatenate([train, part])
     return _with_adjusted_p(checks)
@@ -270,9 +278,19 @@ class _Groups:
 
 
 def _check_part(
-    name: str, train: Interactions, part: Interactions, budget: float, random: np.random.Generator
+    name: str,
+    train: Interactions,
+    part: Interactions,
+    random: np.random.Generator,
+    *,
+    is_sampled: bool,
 ) -> PartCheck:
-    compared = _users_to_compare(train, part, budget, random)
+    # Half of a history at most is drawn, so that the affinity to the rest means something.
+    can_compare = (part.user_counts() > 0) & (train.user_counts() > 1)
+    compared = random.permutation(np.flatnonzero(can_compare))
+    with_affinity = compared
+    if is_sampled:
+        compared, with_affinity = _samples(train, part, compared)
     groups = _draw(train, part, compared, random)
     item_counts = np.bincount(groups.core_items, minlength=train.n_items)
     is_new = item_counts[groups.items] == 0
@@ -287,8 +305,9 @@ def _check_part(
     if n_users >= FEWEST_USERS and n_pairs >= FEWEST_PAIRS:
         popularity = np.log(item_counts[groups.items[known]])
         measures.append(_compare("popularity", popularity, groups, known, random))
-        affinity = _affinity(groups, known, item_counts, train.n_users)
-        measures.append(_compare("affinity", affinity, groups, known, random))
+        measured = known & np.isin(groups.users, with_affinity)
+        affinity = _affinity(groups, measured, item_counts, train.n_users)
+        measures.append(_compare("affinity", affinity, groups, measured, random))
         newness = is_new[everything].astype(np.float64)
         measures.append(_compare("new items", newness, groups, everything, random))
     if len(part) >= FEWEST_PAIRS:
@@ -296,24 +315,24 @@ def _check_part(
     return PartCheck(name, tuple(measures), n_users, n_pairs, len(part))
 
 
-def _users_to_compare(
-    train: Interactions, part: Interactions, budget: float, random: np.random.Generator
-) -> np.ndarray:
-    """Users with pairs in both parts, in random order, as many as the budget allows."""
-    # Half of a history at most is drawn, so that the affinity to the rest means something.
-    can_compare = (part.user_counts() > 0) & (train.user_counts() > 1)
-    users = random.permutation(np.flatnonzero(can_compare))
-    if not math.isfinite(budget):
-        return users
-    # Work is counted over both parts together: who is sampled must not depend on which of a user's
-    # pairs are held out, or the test would no longer be exact.
+def _samples(
+    train: Interactions, part: Interactions, users: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first of the users, as many as can be compared quickly: in all, and by affinity."""
+    # Both parts are counted together: who is sampled must not depend on which of a user's pairs are
+    # held out, or the test would no longer be exact.
+    n_pairs = train.user_counts() + part.user_counts()
     popularity = train.item_counts() + part.item_counts()
-    work = np.full(train.n_users, train.n_users / CELLS_PER_OPERATION)
+    products = np.full(train.n_users, train.n_users / CELLS_PER_PRODUCT)
     for each in (train, part):
-        work += np.bincount(each.users, weights=popularity[each.items], minlength=train.n_users)
-    n_compared = np.searchsorted(np.cumsum(work[users]), budget, side="right")
+        weights = popularity[each.items]
+        products += np.bincount(each.users, weights=weights, minlength=train.n_users)
+    n_compared = np.searchsorted(np.cumsum(n_pairs[users]), MOST_PAIRS, side="right")
+    n_with_affinity = np.searchsorted(np.cumsum(products[users]), MOST_PRODUCTS, side="right")
     # A few users with long histories must not make the check say that there are too few.
-    return users[: max(int(n_compared), 4 * FEWEST_USERS)]
+    n_least = 4 * FEWEST_USERS
+    compared = users[: max(int(n_compared), n_least)]
+    return compared, compared[: max(int(n_with_affinity), n_least)]
 
 
 def _draw(
@@ -566,7 +585,11 @@ def _value_phrase(measure: Measure) -> str:
     what = "mean cosine"
     if measure.name == "popularity":
         what = "typical popularity"
-    return f"{what} {measure.held_out:.3g} against {measure.random:.3g} ({p})"
+    phrase = f"{what} {measure.held_out:.3g} against {measure.random:.3g}"
+    if measure.is_significant:
+        return f"{phrase} ({p})"
+    # What was not found is only as good as the precision with which it was looked for.
+    return f"{phrase} ({100 * measure.difference:+.1f} ± {100 * measure.margin:.1f} %)"
 
 
 def _and(phrases: list[str]) -> str:
