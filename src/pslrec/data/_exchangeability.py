@@ -7,6 +7,7 @@ core and the two groups together, a random split says nothing about which pair i
 the two groups of a user may be swapped: that is the permutation test.
 """
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from pslrec.data._dataset import Dataset
 from pslrec.data._interactions import Interactions, concatenate
 from pslrec.data._leaks import merge_repetitions
 from pslrec.seeding import generator
+
+logger = logging.getLogger(__name__)
 
 Verdict = Literal["shifted", "slight", "alike", "unknown"]
 
@@ -234,6 +237,11 @@ def check_exchangeability(
         return {}
     n_pairs = sum(len(part) for part in dataset.parts().values())
     if mode == "auto" and n_pairs > LARGEST_AUTO:
+        logger.info(
+            "the split was not checked for a shift, as there are more than %s pairs; "
+            "`evaluation.exchangeability` = on (--exchangeability on) checks it",
+            f"{LARGEST_AUTO:,}",
+        )
         return {}
     dataset = merge_repetitions(dataset)
     checks = {}
@@ -306,8 +314,10 @@ def _check_part(
         popularity = np.log(item_counts[groups.items[known]])
         measures.append(_compare("popularity", popularity, groups, known, random))
         measured = known & np.isin(groups.users, with_affinity)
-        affinity = _affinity(groups, measured, item_counts, train.n_users)
-        measures.append(_compare("affinity", affinity, groups, measured, random))
+        # Of a small sample, few may be left whose items the core has.
+        if len(np.unique(groups.users[measured])) >= FEWEST_USERS:
+            affinity = _affinity(groups, measured, item_counts, train.n_users)
+            measures.append(_compare("affinity", affinity, groups, measured, random))
         newness = is_new[everything].astype(np.float64)
         measures.append(_compare("new items", newness, groups, everything, random))
     if len(part) >= FEWEST_PAIRS:
