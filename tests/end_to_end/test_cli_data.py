@@ -116,6 +116,32 @@ def test_describe_of_a_split_as_json_counts_its_parts(pslrec, split):
     assert (record["train"], record["test"], record["interactions"]) == (3, 1, 4)
 
 
+def test_describe_says_when_a_split_is_shifted(pslrec, tmp_path):
+    parts = tmp_path / "parts"
+    assert pslrec("data", "split", "synthetic", "--method", "popularity", "--out", parts)[0] == 0
+    code, out, _ = pslrec("data", "describe", parts)
+    assert code == 0
+    assert "test pairs and pairs held out at random" in out
+    assert re.search(r"popularity .* -\d+\.\d %", out)
+    assert re.search(
+        r"test pairs have less popular items .*than pairs held out at random: .*"
+        r"; validation carved out at random will mislead\n",
+        out,
+    )
+    record = json.loads(pslrec("data", "describe", parts, "--json")[1])
+    assert record["exchangeability"]["test"]["verdict"] == "shifted"
+    code, out, _ = pslrec("data", "describe", parts, "--exchangeability", "off")
+    assert code == 0
+    assert "held out at random" not in out
+
+
+def test_describe_says_when_too_few_pairs_can_be_compared(pslrec, split):
+    path = split("user\titem\n1\t1\n1\t2\n2\t1\n", "user\titem\n2\t2\n")
+    code, out, _ = pslrec("data", "describe", path)
+    assert code == 0
+    assert "cannot tell whether test pairs are like pairs held out at random: 0 users" in out
+
+
 def test_names_with_brackets_are_printed_as_they_are(pslrec, ratings, tmp_path):
     path = tmp_path / "[bold] data[1] [red.csv"
     path.write_bytes(ratings.read_bytes())

@@ -160,6 +160,26 @@ def test_another_loss_over_a_config_does_not_inherit_its_options(
     }
 
 
+def test_a_shifted_split_is_told_after_training(
+    pslrec: Command, log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    shifted = ("--set", "data.split=popularity")
+    code, shown, _ = pslrec("train", "synthetic", *QUICK, *SMALL, *shifted, "--out", out)
+    assert code == 0
+    assert "note: test pairs have less popular items" in shown
+    found = metrics_of(out)["exchangeability"]
+    assert found["test"]["verdict"] == "shifted"
+    assert found["validation"]["verdict"] in {"alike", "slight"}
+    assert found["test"]["measures"]["popularity"]["adjusted_p"] < 0.001
+    # Evaluating again keeps what training found, and the setting turns it off.
+    assert "note: test pairs have less popular items" in pslrec("evaluate", out)[1]
+    off = ("--set", "evaluation.exchangeability=off", "--json")
+    code, shown, _ = pslrec("train", log, *QUICK, *SMALL, *off)
+    assert code == 0
+    assert "exchangeability" not in json.loads(shown)
+
+
 def test_json_prints_only_json_on_standard_output(
     pslrec: Command, log: Path, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ OTHER_VALUES: dict[str, Any] = {
     "evaluation.k": (3, 10),
     "evaluation.protocol": "paper",
     "evaluation.memory_megabytes": 64,
+    "evaluation.exchangeability": "off",
 }
 
 

@@ -19,7 +19,12 @@ from pslrec.inference._fold_in import PLANS, StepPlan
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAGES = REPRODUCTIONS.parent / "docs" / "how-to"
 PAGE = PAGES / "new-users.md"
-SCRIPTS = ("_records", "contrast", "epochs", "fold_in", "refit", "selection", "warm_start")
+SCRIPTS = (
+    "_records",
+    "contrast",
+    "epochs",
+    "exchangeability",
+    "fold_in", "refit", "selection", "warm_start")
 
 
 @pytest.fixture
@@ -328,3 +333,29 @@ def test_the_page_of_the_paper_shows_what_the_contrast_explains(
     )
     page = (contrast.PAPER / "README.md").read_text()
     assert f"<!-- contrast results -->\n{shown}\n<!-- end of contrast results -->" in page
+
+
+def test_the_page_of_exchangeability_shows_what_was_recorded(
+    scripts: dict[str, ModuleType],
+) -> None:
+    script, records = scripts["exchangeability"], scripts["_records"]
+    page = script.PAGE.read_text()
+    rows = records.read(script.RESULTS)
+    alarms = script.alarm_table(records.read(script.FALSE_ALARMS))
+    shown = {
+        "exchangeability": script.markdown(rows),
+        "exchangeability sentences": script.sentences(rows),
+        "false alarms": alarms,
+    }
+    for name, text in shown.items():
+        assert f"<!-- {name} results -->\n{text}\n<!-- end of {name} results -->" in page
+
+
+def test_exchangeability_is_measured_for_the_test_part(
+    scripts: dict[str, ModuleType], dataset: Dataset, log: Interactions
+) -> None:
+    row = scripts["exchangeability"].measure("planted", "iid", dataset)
+    assert row["test_pairs"] == len(dataset.test)
+    assert row["verdict"] in {"alike", "slight", "unknown"}
+    alarms = scripts["exchangeability"].count_alarms("planted", log, n_splits=3)
+    assert alarms["splits"] == 3

@@ -1,32 +1,51 @@
 """A data set at a glance: counts, and histograms drawn with characters."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.data import Dataset, Description, Interactions, describe
+from pslrec.cli._telling import tell
+from pslrec.data import (
+    Dataset,
+    Description,
+    Interactions,
+    Measure,
+    PartCheck,
+    describe,
+    exchangeability_record,
+)
 
 BAR_WIDTH = 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def show(data: Interactions | Dataset, console: Console, title: str) -> None:
-    """Print counts, history lengths and the popularity tail."""
+def show(
+    data: Interactions | Dataset,
+    console: Console,
+    title: str,
+    checks: Mapping[str, PartCheck] | None = None,
+) -> None:
+    """Print counts, history lengths, the popularity tail and what was found about the split."""
     description = describe(_whole(data))
     # As Text: a file name may hold brackets, which rich would take for markup.
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(_counts(description, data))
     console.print(_histogram("items per user", description.history_lengths, "user"))
     console.print(_histogram("users per item", description.item_popularity, "item"))
+    for check in (checks or {}).values():
+        console.print(_comparison(check))
+        tell(console, check.sentence())
 
 
-def as_record(data: Interactions | Dataset) -> str:
-    """The counts as one line of JSON."""
+def as_record(data: Interactions | Dataset, checks: Mapping[str, PartCheck] | None = None) -> str:
+    """The counts, and what was found about the split, as one line of JSON."""
     found = describe(_whole(data))
-    record = {
+    record: dict[str, Any] = {
         "users": found.n_users,
         "items": found.n_items,
         "interactions": found.n_interactions,
@@ -38,6 +57,8 @@ def as_record(data: Interactions | Dataset) -> str:
     if isinstance(data, Dataset):
         for name, part in data.parts().items():
             record[name] = len(part)
+    if checks:
+        record["exchangeability"] = exchangeability_record(checks)
     return json.dumps(record)
 
 
@@ -64,6 +85,42 @@ def _counts(found: Description, data: Interactions | Dataset) -> Table:
     table.add_row("Gini coefficient of item popularity", f"{found.gini:.3f}")
     table.add_row("least popular items that make up 20 % of interactions", f"{found.tail_items:,}")
     return table
+
+
+def _comparison(check: PartCheck) -> Table:
+    table = Table(
+        box=None,
+        title=f"\n{check.part} pairs and pairs held out at random",
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+    )
+    table.add_column("")
+    for heading in (check.part, "random", "difference", "effect", "p (Holm)"):
+        table.add_column(heading, justify="right")
+    for measure in check.measures:
+        table.add_row(
+            measure.name,
+            _value(measure, measure.held_out),
+            _value(measure, measure.random),
+            _signed(f"{100 * measure.difference:+.1f} %"),
+            _signed(f"{measure.effect:+.2f}"),
+            f"{measure.adjusted_p:.3g}",
+        )
+    return table
+
+
+def _value(measure: Measure, value: float) -> str:
+    if measure.is_share:
+        return f"{value:.2%}"
+    return f"{value:.3g}"
+
+
+def _signed(text: str) -> str:
+    # A number that rounds to nothing has no sign.
+    if set(text) <= set("+-0. %"):
+        return text[1:]
+    return text
 
 
 def _spread(values: np.ndarray) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from pslrec.cli._telling import tell
 from pslrec.evaluation import Evaluated
 
 # The metrics that papers report come first; all others follow in alphabetical order.
@@ -19,6 +20,10 @@ def show_metrics(metrics: Mapping[str, Any], console: Console) -> None:
     counts = metrics.get("evaluated", {}).get("test")
     if counts is not None and counts["of_pairs"]:
         console.print(Evaluated(**counts).sentence("test"), highlight=False, soft_wrap=True)
+    for check in metrics.get("exchangeability", {}).values():
+        # As a user would read on past "all is well", only shifts are told.
+        if check["verdict"] == "shifted":
+            tell(console, f"note: {check['sentence']}")
     console.print(metrics_table(metrics))
 
 

@@ -97,6 +97,16 @@ Repair = Annotated[
 def describe_command(
     data: DataArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    exchangeability: Annotated[
+        Literal["auto", "on", "off"],
+        typer.Option(
+            metavar="auto|on|off",
+            help=(
+                "Compare held-out pairs with pairs held out at random from training; "
+                "auto takes a sample of users if all would take more than a second."
+            ),
+        ),
+    ] = "auto",
     user_column: UserColumn = None,
     item_column: ItemColumn = None,
     rating_column: RatingColumn = None,
@@ -107,9 +117,9 @@ def describe_command(
     file_format: FileFormat = None,
     repair: Repair = False,
 ) -> None:
-    """Show the numbers of users, items and interactions, history lengths and item popularity."""
+    """Show counts, history lengths and item popularity, and whether a split is shifted."""
     from pslrec.cli._describing import as_record, show
-    from pslrec.data import Columns, load
+    from pslrec.data import Columns, Dataset, check_exchangeability, load
 
     columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
     loaded = load(
@@ -120,10 +130,13 @@ def describe_command(
         header=header,
         repair=repair,
     )
+    checks = {}
+    if isinstance(loaded, Dataset):
+        checks = check_exchangeability(loaded, mode=exchangeability)
     if as_json:
-        typer.echo(as_record(loaded))
+        typer.echo(as_record(loaded, checks))
     else:
-        show(loaded, Console(), title=data)
+        show(loaded, Console(), title=data, checks=checks)
 
 
 @data_app.command("prepare", cls=Command, no_args_is_help=True)

@@ -274,3 +274,8 @@ class EvaluationSection(Section):
         "strict", description="what is hidden, and who counts; see the docs"
     )
     memory_megabytes: int = Field(256, ge=16, le=MOST, description="what an evaluation may use")
+    exchangeability: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="compare validation and test pairs with pairs held out at random from training:"
+        " auto takes a sample of users if all would take more than a second",
+    )

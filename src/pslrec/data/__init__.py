@@ -4,6 +4,12 @@ from pslrec.data._columns import Columns, role_of
 from pslrec.data._dataset import Dataset
 from pslrec.data._description import Description, describe
 from pslrec.data._download import cache_directory
+from pslrec.data._exchangeability import (
+    Measure,
+    PartCheck,
+    check_exchangeability,
+    exchangeability_record,
+)
 from pslrec.data._id_files import read_ids, write_ids
 from pslrec.data._interactions import Interactions, concatenate
 from pslrec.data._leaks import in_both, merge_repetitions
@@ -26,14 +32,18 @@ __all__ = [
     "Dataset",
     "Description",
     "Interactions",
+    "Measure",
+    "PartCheck",
     "Preparation",
     "SealedInteractions",
     "Vocabulary",
     "cache_directory",
+    "check_exchangeability",
     "check_new_directory",
     "check_new_file",
     "concatenate",
     "describe",
+    "exchangeability_record",
     "in_both",
     "is_name",
     "load",

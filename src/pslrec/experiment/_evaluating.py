@@ -8,7 +8,12 @@ from typing import Any
 from pslrec.artifacts import Model, RunDirectory, check_finished, check_format, read_metrics
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, SealedInteractions
+from pslrec.data import (
+    Dataset,
+    SealedInteractions,
+    check_exchangeability,
+    exchangeability_record,
+)
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
 from pslrec.experiment._inputs import load_training_data, stored_config, with_validation
@@ -115,6 +120,11 @@ def evaluate_model(
     metrics["evaluated"] = {"test": test.evaluated.record(), **on_validation["evaluated"]}
     if config.training.warm_start is not None:
         metrics["learnt_before"] |= _learnt_before(config, dataset, "test")
+    checks = check_exchangeability(
+        dataset, mode=config.evaluation.exchangeability, seed=config.training.seed
+    )
+    if checks:
+        metrics["exchangeability"] = exchangeability_record(checks)
     return metrics, test
 
 

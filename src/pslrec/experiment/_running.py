@@ -73,7 +73,7 @@ def run(
 
     >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 10}
     >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
-    ['best_epoch', 'evaluated', 'protocol']
+    ['best_epoch', 'evaluated', 'exchangeability']
     """
     config = config.resolved()
     with enough_memory(), ExitStack() as stack:

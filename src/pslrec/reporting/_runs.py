@@ -26,6 +26,7 @@ from pslrec.reporting._document import (
     percent,
     words,
 )
+from pslrec.reporting._exchangeability import exchangeability_section
 from pslrec.reporting._measures import K, Measurer, Measures
 from pslrec.reporting._noise import noise_section
 from pslrec.reporting._page import render
@@ -115,6 +116,7 @@ def run_document(
         metrics_section(records, measured),
         learning_curves(records),
         noise_section(records),
+        exchangeability_section(records),
         groups_section(records, measured),
         score_section(records, measured),
         surrogate_section(records),

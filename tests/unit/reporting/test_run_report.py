@@ -88,6 +88,28 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
+def test_a_shifted_split_is_a_warning_with_its_table(make_run, tmp_path):
+    measure = {"held_out": 0.041, "random": 0.049, "difference": -0.163, "effect": -0.2}
+    measure |= {"adjusted_p": 0.0004}
+    found = {"verdict": "shifted", "sentence": "test pairs are less like their users' histories"}
+    found |= {"measures": {"affinity": measure}}
+    paths = []
+    for name in ("one", "two"):
+        path = make_run(name)
+        metrics = json.loads((path / "metrics.json").read_text())
+        metrics["exchangeability"] = {"test": found}
+        (path / "metrics.json").write_text(json.dumps(metrics))
+        paths.append(path)
+    page = report(paths, tmp_path)
+    assert "Exchangeability" in Outline(page).titles
+    # Both runs are on the same data, whose split is shown once.
+    assert page.count('<p class="warning">Test pairs are less like their users') == 1
+    for text in ("0.0410", "0.0490", "-16.3 %", "&lt; 0.001"):
+        assert text in page
+    # A run of an earlier version does not have it.
+    assert "Exchangeability" not in Outline(report([make_run("old")], tmp_path)).titles
+
+
 def test_report_of_one_run_has_every_part(trained, tmp_path):
     page = report(trained[:1], tmp_path)
     outline = Outline(page)
@@ -95,6 +117,7 @@ def test_report_of_one_run_has_every_part(trained, tmp_path):
         "Summary",
         "Metrics",
         "Learning curves",
+        "Exchangeability",
         "Users and items",
         "Scores",
         "Surrogates and weights",
