@@ -160,9 +160,7 @@ def test_another_loss_over_a_config_does_not_inherit_its_options(
     }
 
 
-def test_a_shifted_split_is_told_after_training(
-    pslrec: Command, log: Path, tmp_path: Path
-) -> None:
+def test_a_shifted_split_is_told_after_training(pslrec: Command, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     shifted = ("--set", "data.split=popularity")
     code, shown, _ = pslrec("train", "synthetic", *QUICK, *SMALL, *shifted, "--out", out)

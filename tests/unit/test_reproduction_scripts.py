@@ -24,7 +24,11 @@ SCRIPTS = (
     "contrast",
     "epochs",
     "exchangeability",
-    "fold_in", "refit", "selection", "warm_start")
+    "fold_in",
+    "refit",
+    "selection",
+    "warm_start",
+)
 
 
 @pytest.fixture
