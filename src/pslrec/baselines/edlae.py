@@ -55,4 +55,5 @@ class EDLAE(EASE):
     def _penalty(self, histories: csr_matrix) -> np.ndarray:
         _, item_counts = counts_of(histories)
         odds = self.dropout / (1.0 - self.dropout)
-        return odds * item_counts + super()._penalty(histories)
+        penalty: np.ndarray = odds * item_counts + super()._penalty(histories)
+        return penalty

@@ -57,7 +57,8 @@ class ItemKNN(Baseline):
 
         def similarities(block: slice) -> np.ndarray:
             common: np.ndarray = (by_item[block] @ self.histories).toarray()
-            return common / cosine_scale(n_users_of_item, self.shrinkage, block)
+            cosines: np.ndarray = common / cosine_scale(n_users_of_item, self.shrinkage, block)
+            return cosines
 
         nearest = nearest_neighbours(
             similarities,

@@ -80,7 +80,8 @@ class RP3Beta(Baseline):
 
         def weights(block: slice) -> np.ndarray:
             dense: np.ndarray = (by_item[block] @ walks).toarray()
-            return dense * of_start[block, None]
+            weighted: np.ndarray = dense * of_start[block, None]
+            return weighted
 
         nearest = nearest_neighbours(
             weights,

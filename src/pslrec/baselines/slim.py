@@ -91,7 +91,8 @@ class SLIM(Baseline):
 
         def cosines(block: slice) -> np.ndarray:
             dense: np.ndarray = common[block].toarray()
-            return dense / cosine_scale(n_users_of_item, 0.0, block)
+            scaled: np.ndarray = dense / cosine_scale(n_users_of_item, 0.0, block)
+            return scaled
 
         candidates = nearest_neighbours(cosines, n_items=n_items, neighbours=self.neighbours)
         candidates.sort_indices()
