@@ -1,4 +1,4 @@
-"""Our iALS ranks as well as two other implementations do at the same settings.
+"""Our iALS is to rank as well as two other implementations do at the same settings.
 
 All choices and all numbers are those of the validation part.
 """
@@ -16,7 +16,7 @@ from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
 
 pytestmark = pytest.mark.slow
 
-# Initial vectors move NDCG by more than a percent; their mean is compared.
+# Initial vectors move NDCG; the mean over several of them is compared.
 SEEDS = (0, 1, 2, 3)
 EPOCHS = 15
 DIMENSION = 64
