@@ -89,6 +89,7 @@ def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None
             "test",
             "validation",
             "evaluated",
+            "exchangeability",
             "protocol",
             "selected_on_test",
             "best_epoch",

@@ -113,7 +113,7 @@ def scaled(
         item_scale: one number per item.
 
     >>> pairs = csr_matrix([[1.0, 1.0], [0.0, 1.0]], dtype=np.float32)
-    >>> scaled(pairs, user_scale=np.array([2, 3]), item_scale=np.array([1, 5])).toarray()
+    >>> scaled(pairs, user_scale=np.array([2.0, 3.0]), item_scale=np.array([1.0, 5.0])).toarray()
     array([[ 2., 10.],
            [ 0., 15.]], dtype=float32)
     """

@@ -227,7 +227,7 @@ def check_exchangeability(
 
     >>> from pslrec.data import planted_tastes
     >>> from pslrec.data.splits import iid_split, temporal_split
-    >>> log = planted_tastes(500, 300, with_timestamps=True).interactions
+    >>> log = planted_tastes(1000, 300, with_timestamps=True).interactions
     >>> check_exchangeability(iid_split(log))["test"].verdict
     'alike'
     >>> check_exchangeability(temporal_split(log))["test"].verdict
