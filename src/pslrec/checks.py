@@ -42,6 +42,18 @@ def number_from_zero(name: str, value: float) -> float:
     return value
 
 
+def share(name: str, value: float) -> float:
+    """The value, if it lies between 0 and 1, both excluded.
+
+    Args:
+        name: of the setting, for the message.
+        value: what was given.
+    """
+    if not 0.0 < value < 1.0:
+        raise ConfigError(f"`{name}` must lie between 0 and 1, got {value}")
+    return value
+
+
 def whole_number(name: str, value: int, *, minimum: int = 1, maximum: int = LARGEST_COUNT) -> int:
     """The value, if it is a whole number in the range.
 

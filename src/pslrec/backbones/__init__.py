@@ -15,6 +15,7 @@ from pslrec.backbones._base import (
 from pslrec.backbones._graph import Graph
 from pslrec.backbones._initialization import initial_tables
 from pslrec.backbones._tables import check_tables
+from pslrec.backbones.history import History
 from pslrec.backbones.lightgcn import LightGCN
 from pslrec.backbones.mf import MatrixFactorization
 from pslrec.backbones.xsimgcl import XSimGCL
@@ -29,6 +30,7 @@ __all__ = [
     "NOT_SETTINGS",
     "Backbone",
     "Graph",
+    "History",
     "LightGCN",
     "MatrixFactorization",
     "NewUsers",

@@ -6,11 +6,13 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from pslrec.backbones._initialization import initial_tables
+from pslrec.backbones._initialization import initial_history_tables, initial_tables
 from pslrec.checks import whole_number
 from pslrec.data import Interactions
 from pslrec.registry import Registry, constructor_parameters
+from pslrec.rows import Rows
 from pslrec.seeding import derive_seed
 
 SearchSpace = Mapping[str, tuple[float, ...]]
@@ -58,7 +60,8 @@ class NewUsers(NamedTuple):
 class Backbone(nn.Module, ABC):
     """Base of all backbones: `backbone(noise)` gives the representations, which the loss scores.
 
-    The trained parameters are `user_table` and `item_table`; everything else, such as a graph,
+    The trained parameters are `user_table`, with a row per user unless the backbone
+    `sums_histories`, and `item_table`; everything else, such as a graph,
     follows from `train`, is built once and is not in the state dict.
 
     The arguments of `__init__` beside `train` and `seed` are the settings of a backbone: each is
@@ -76,6 +79,9 @@ class Backbone(nn.Module, ABC):
     reference: str = ""
     # A row of the representations is a row of the table, so that a step need not touch the others.
     is_lookup: ClassVar[bool] = False
+    # Users have no rows of their own: `user_table` has a row per item, and a user is made of those
+    # in the history. Training then hides a part of every history and predicts it from the rest.
+    sums_histories: ClassVar[bool] = False
     default_initialization: ClassVar[str] = "normal"
     search_space: ClassVar[SearchSpace] = {}
     # Torch types calls of a module as Any.
@@ -94,7 +100,10 @@ class Backbone(nn.Module, ABC):
         self.initialization = initialization
         # A generator of its own: the tables do not depend on what else was drawn before.
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialization"))
-        users, items = initial_tables(
+        make_tables = initial_tables
+        if self.sums_histories:
+            make_tables = initial_history_tables
+        users, items = make_tables(
             initialization or self.default_initialization,
             train,
             dimension=self.dimension,
@@ -111,6 +120,42 @@ class Backbone(nn.Module, ABC):
             noise: source of random numbers for a backbone that perturbs its representations in
                 training; without it, and in evaluation mode, nothing is perturbed.
         """
+
+    def step_tables(self, noise: torch.Generator | None = None) -> Representations:
+        """What a training step computes once, and takes the batch's users from by `users_of`.
+
+        Args:
+            noise: as in `forward`.
+        """
+        return self(noise)
+
+    def users_of(
+        self,
+        tables: Representations,
+        users: Tensor,
+        visible: Rows | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """Representations of some users, differentiable, shape (len(users), dimension).
+
+        Args:
+            tables: what `step_tables` returned.
+            users: row numbers; a user may come several times.
+            visible: the part of every history that the step may see, where histories make users;
+                all of it if not given.
+        """
+        # An embedding's gradient is written in parallel, an index's is not.
+        return functional.embedding(users, tables.users)
+
+    def encode(self, histories: Rows) -> Tensor | None:  # noqa: ARG002
+        """Representations of users by their histories alone, without training.
+
+        Args:
+            histories: items of each user, ascending.
+
+        Returns:
+            Shape (len(histories), dimension); `None` where users have rows of their own.
+        """
+        return None
 
     def auxiliary_loss(
         self,

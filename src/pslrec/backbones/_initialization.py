@@ -66,6 +66,27 @@ def initial_tables(
     return users, items
 
 
+def initial_history_tables(
+    method: str, train: Interactions, *, dimension: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """First values of two tables with a row per item: what users are sums of, and what is ranked.
+
+    With `spectral`, a user's sum over the whole history points where the row of the user in
+    `initial_tables` does.
+
+    Arguments as in `initial_tables`.
+    """
+    if method == "spectral":
+        return spectral_history_tables(train, dimension=dimension, generator=generator)
+    if method.startswith("spectral:"):
+        power = _number_of(method)
+        return spectral_history_tables(train, dimension=dimension, generator=generator, power=power)
+    draw = _draw(method)
+    summed = draw(train.n_items, dimension, generator)
+    items = draw(train.n_items, dimension, generator)
+    return summed, items
+
+
 def _draw(method: str) -> Draw:
     if method in DRAWS:
         return DRAWS[method]
@@ -152,6 +173,41 @@ def spectral_tables(
     else:
         items = _rows_with_lengths(right * values**power, dimension, generator)
     return users, items
+
+
+def spectral_history_tables(
+    train: Interactions,
+    *,
+    dimension: int,
+    generator: torch.Generator,
+    power: float = SPECTRAL_POWER,
+) -> tuple[Tensor, Tensor]:
+    """The spectral start without rows of users.
+
+    P S^power is D_u^-1/2 R D_i^-1/2 Q S^(power - 1), and the length of a user's vector does not
+    count. So the sum of the rows of D_i^-1/2 Q S^(power - 1) over a history points where the user's
+    row in `spectral_tables` does. These rows are scaled to a mean square length of 1, like those
+    that are ranked.
+
+    Arguments as in `spectral_tables`.
+    """
+    rank = max(dimension - 1, 1)
+    _, values, right = truncated_svd(normalized_matrix(train), rank=rank, generator=generator)
+    degrees = np.bincount(train.rows.items, minlength=train.n_items)
+    rarity = torch.from_numpy(degrees.clip(min=1) ** -0.5).to(right.dtype)
+    sent = right * values ** (power - 1) * rarity.unsqueeze(1)
+    is_trained = torch.from_numpy(degrees > 0)
+    summed = torch.randn(len(sent), dimension, generator=generator) * NOISE_OF_EMPTY_ROWS
+    if bool(is_trained.any()):
+        mean_square = sent[is_trained].square().sum(dim=1).mean()
+        summed[is_trained, : sent.shape[1]] = sent[is_trained] / mean_square.sqrt()
+    if dimension == 1:
+        items = _unit_rows(right * values**power, dimension, generator)
+    else:
+        # The last column carries the lengths of items, in which users have no part.
+        summed[:, -1] = 0.0
+        items = _rows_with_lengths(right * values**power, dimension, generator)
+    return summed, items
 
 
 def _unit_rows(vectors: Tensor, dimension: int, generator: torch.Generator) -> Tensor:

@@ -35,9 +35,13 @@ def check_tables(tables: Mapping[str, Tensor], path: Path, *, error: type[Pslrec
             )
         if not table.numel() or not bool(torch.isfinite(table).all()):
             raise error(f"{path}: `{name}` is empty or holds values that are no finite numbers")
-    # The tables of a lookup are its representations, so that a run need not keep them twice.
-    for name, side in (("user_table", "users"), ("item_table", "items")):
-        if name in tables and len(tables[name]) != len(tables[side]):
-            raise error(
-                f"{path}: `{name}` has {len(tables[name])} rows, `{side}` has {len(tables[side])}"
-            )
+    # The tables of a lookup are its representations, so that a run need not keep them twice. Where
+    # users are sums over histories, their table has a row per item.
+    sides = {"user_table": ("users", "items"), "item_table": ("items",)}
+    for name, allowed in sides.items():
+        if name not in tables:
+            continue
+        n_rows = {len(tables[side]) for side in allowed}
+        if len(tables[name]) not in n_rows:
+            counts = " and ".join(f"`{side}` has {len(tables[side])}" for side in allowed)
+            raise error(f"{path}: `{name}` has {len(tables[name])} rows, {counts}")

@@ -70,6 +70,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         data: the training pairs, and false negatives for the noise setting.
     """
     sampling = config.sampling
+    visible = _visible_share(config)
     if isinstance(sampling.negatives, str):
         return UserBlocks(
             data.train,
@@ -78,6 +79,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
             include_positives=sampling.include_positives,
             false_negatives=data.false_negatives,
             noise=sampling.noise.probability,
+            visible=visible,
             seed=config.training.seed,
         )
     if sampling.include_positives:
@@ -92,5 +94,15 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         false_negatives=data.false_negatives,
         noise=sampling.noise.probability,
         replacement=sampling.replacement,
+        visible=visible,
         seed=config.training.seed,
     )
+
+
+def _visible_share(config: RunConfig) -> float | None:
+    """How much of every history a step may see; `None` where users have rows of their own."""
+    kind = BACKBONES[config.backbone.name]
+    if not kind.sums_histories:
+        return None
+    visible: float = config.resolved().backbone.options()["visible"]
+    return visible

@@ -4,7 +4,7 @@ Known users and items keep their rows; new rows are initialised from their neigh
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -57,18 +57,26 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """
     old = read_run(path)
     _check_same_backbone(old, backbone, path)
-    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), old.user_table)
+    user_rows = old.user_table
+    if backbone.sums_histories:
+        # Users have no rows of their own, and what an item is learnt from are their vectors.
+        user_rows = old.tables["users"]
+    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), user_rows)
     items = _Side(train.items, _old_rows(train.item_vocabulary, old.items), old.item_table)
     if not users.n_known and not items.n_known:
         raise ConfigError(
             f"no user and no item of the training data is in the run in {path}; start without it"
         )
     old_users, old_items = _trained_pairs(old)
-    old_items_of_users = Interactions(old_users, old_items, old.users, old.items).rows
-    _fill(backbone.user_table.data, users, items, old_items_of_users)
-    # The same with the sides exchanged: the neighbours of an item are its users.
+    # The neighbours of an item are its users, and those of a user its items.
     old_users_of_items = Interactions(old_items, old_users, old.items, old.users).rows
     _fill(backbone.item_table.data, items, users, old_users_of_items)
+    if backbone.sums_histories:
+        summed = replace(items, old_table=old.user_table)
+        _fill(backbone.user_table.data, summed, users, old_users_of_items)
+    else:
+        old_items_of_users = Interactions(old_users, old_items, old.users, old.items).rows
+        _fill(backbone.user_table.data, users, items, old_items_of_users)
     logger.info(
         "warm start: %d of %d users and %d of %d items are known",
         users.n_known,

@@ -107,6 +107,9 @@ class FoldIn:
         Args:
             histories: item rows of each user; an empty history gives a row of zeros.
         """
+        encoded = self._frozen.backbone.encode(histories)
+        if encoded is not None:
+            return self._scored(encoded.detach())
         found = self._zeros(histories)
         # A user who has every item leaves no negatives, so there is nothing to train on.
         can_train = (histories.lengths < len(self._items)) & (self._rule.share > 0)
@@ -140,7 +143,9 @@ class FoldIn:
         backbone = _NewUserBackbone(self._messages(histories), rows, self._items, self._rule.share)
         if trains:
             self._train(backbone, histories)
-        representations = backbone().users.detach()
+        return self._scored(backbone().users.detach())
+
+    def _scored(self, representations: Tensor) -> Tensor:
         no_items = representations[:0]
         users, _, scale = scored_tables(
             Representations(representations, no_items), self._similarity

@@ -11,6 +11,7 @@ from torch import Tensor
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
 from pslrec.sampling._catalog_block import CatalogBlock
+from pslrec.sampling._hiding import HiddenHistories
 from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import generator
 
@@ -31,6 +32,8 @@ class UserBlocks:
             formula does.
         false_negatives: pairs that weigh as negatives all the same, for the noise setting.
         noise: the weight of all of them together; that of the other negatives is 1 - noise.
+        visible: hide the rest of every history in each epoch, which then are its only positives;
+            for backbones that are made of histories.
         seed: of the order and of the draws.
     """
 
@@ -43,6 +46,7 @@ class UserBlocks:
         include_positives: bool = False,
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
+        visible: float | None = None,
         seed: int = 0,
     ) -> None:
         if batch_pairs < 1:
@@ -65,6 +69,11 @@ class UserBlocks:
             include_positives=include_positives,
         )
         self._counts = self._positives.lengths
+        self._hidden: HiddenHistories | None = None
+        if visible is not None:
+            self._hidden = HiddenHistories(self._positives, visible=visible, seed=seed)
+            # Nothing can be hidden of a single item.
+            self._counts = np.where(self._hidden.counts > 0, self._counts, 0)
 
     def __len__(self) -> int:
         """Blocks of an epoch, at most."""
@@ -83,7 +92,7 @@ class UserBlocks:
 
     @cached_property
     def n_pairs(self) -> int:
-        """Positive pairs of an epoch."""
+        """Pairs of an epoch: all positives, and what is visible of histories that make users."""
         return int(self._counts.sum())
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[CatalogBlock]:
@@ -103,11 +112,15 @@ class UserBlocks:
         block_of = n_before * len(self) // self.n_pairs
         cuts = np.flatnonzero(np.diff(block_of)) + 1
         blocks = np.split(users, cuts)
+        visible = None
+        positives = self._positives
+        if self._hidden is not None:
+            visible, positives = self._hidden.divide(epoch)
         for number in range(first_batch, len(blocks)):
             # Ascending rows lie closer together in memory.
             rows = np.sort(blocks[number])
             drawn = self._draw(epoch, number, rows)
-            yield CatalogBlock(torch.from_numpy(rows), self._positives, self._pool, drawn)
+            yield CatalogBlock(torch.from_numpy(rows), positives, self._pool, drawn, visible)
 
     def _draw(self, epoch: int, number: int, users: np.ndarray) -> Tensor | None:
         if self.n_shared is None:

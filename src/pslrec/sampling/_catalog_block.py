@@ -21,12 +21,15 @@ class CatalogBlock:
         pool: which items are negatives, for all users of the data.
         drawn: the items that may be negatives in this block, ascending, int64; all of them if not
             given.
+        visible: the part of every history that may make its user's vector, for all users of the
+            data; all of it if not given.
     """
 
     users: Tensor
     positives: Rows
     pool: NegativePool
     drawn: Tensor | None = None
+    visible: Rows | None = None
 
     @property
     def lists(self) -> CatalogLists:

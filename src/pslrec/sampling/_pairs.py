@@ -4,12 +4,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError, DataError
 from pslrec.kernels import draw_negatives
+from pslrec.rows import Rows
+from pslrec.sampling._hiding import HiddenHistories
 from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import derive_seed, generator
 
@@ -22,10 +25,13 @@ class PairBatch:
         users: row of each pair's user, shape (batch,), int64.
         candidates: the pair's item in column 0, its negatives in the others, shape
             (batch, 1 + negatives), int32.
+        visible: the part of every history that may make its user's vector, for all users of the
+            data; all of it if not given.
     """
 
     users: Tensor
     candidates: Tensor
+    visible: Rows | None = None
 
     @property
     def positives(self) -> Tensor:
@@ -51,6 +57,8 @@ class PairBatches:
         false_negatives: pairs that are drawn as negatives all the same, for the noise setting.
         noise: the probability of such a draw.
         replacement: whether an item may come twice among the negatives of a pair.
+        visible: hide the rest of every history in each epoch, which then are its only positives;
+            for backbones that are made of histories.
         seed: of order and negatives.
     """
 
@@ -63,6 +71,7 @@ class PairBatches:
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
         replacement: bool = True,
+        visible: float | None = None,
         seed: int = 0,
     ) -> None:
         if n_negatives < 1 or batch_pairs < 1:
@@ -86,10 +95,13 @@ class PairBatches:
         self.pool = NegativePool.of(
             train, false_negatives=false_negatives, noise=noise, replacement=replacement
         )
+        self._hidden: HiddenHistories | None = None
+        if visible is not None:
+            self._hidden = HiddenHistories(train.rows, visible=visible, seed=seed)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
-        return math.ceil(len(self._users) / self.batch_pairs)
+        return math.ceil(self.n_pairs / self.batch_pairs)
 
     @property
     def n_candidates(self) -> int:
@@ -99,6 +111,8 @@ class PairBatches:
     @property
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
+        if self._hidden is not None:
+            return int(self._hidden.counts.sum())
         return len(self._users)
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
@@ -109,12 +123,23 @@ class PairBatches:
             first_batch: leave out the batches before it, which a resumed run has trained on.
         """
         order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
+        visible = None
+        if self._hidden is not None:
+            visible, hidden = self._hidden.divide(epoch)
+            order = order[self._is_in(hidden)[order]]
         pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
         for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):
-            yield self._batch(pairs[start : start + self.batch_pairs], key)
+            yield self._batch(pairs[start : start + self.batch_pairs], key, visible)
 
-    def _batch(self, pairs: Tensor, key: int) -> PairBatch:
+    def _is_in(self, part: Rows) -> np.ndarray:
+        """Whether each pair is in a part of the histories."""
+        owners = np.repeat(np.arange(len(part)), part.lengths)
+        n_items = self.pool.n_items
+        keys = self._users.numpy().astype(np.int64) * n_items + self._items.numpy()
+        return np.isin(keys, owners * n_items + part.items)
+
+    def _batch(self, pairs: Tensor, key: int, visible: Rows | None) -> PairBatch:
         users = self._users[pairs]
         candidates = torch.empty((len(pairs), 1 + self.n_negatives), dtype=torch.int32)
         candidates[:, 0] = self._items[pairs]
@@ -129,4 +154,4 @@ class PairBatches:
             noise=self.pool.noise,
             replacement=self.pool.replacement,
         )
-        return PairBatch(users.long(), candidates)
+        return PairBatch(users.long(), candidates, visible)

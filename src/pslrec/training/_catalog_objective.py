@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.errors import ConfigError
@@ -36,7 +35,7 @@ class CatalogObjective:
     def __call__(self, representations: Representations, batch: CatalogBlock) -> Tensor:
         """One number to minimise."""
         device = representations.users.device
-        batch_users = functional.embedding(batch.users.to(device), representations.users)
+        batch_users = self.backbone.users_of(representations, batch.users.to(device), batch.visible)
         of_batch = representations._replace(users=batch_users)
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         value = self.ranking_loss(users, items, batch)
@@ -67,8 +66,8 @@ class CatalogObjective:
 
     @torch.no_grad()
     def _current_scores(self, batch: CatalogBlock) -> Tensor:
-        representations = self.backbone()
-        of_batch = representations._replace(users=representations.users[batch.users])
+        tables = self.backbone.step_tables()
+        of_batch = tables._replace(users=self.backbone.users_of(tables, batch.users))
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         view = catalog_view(self.loss, users, items, batch)
         is_candidate = view.weights > 0

@@ -9,6 +9,7 @@ from torch.optim import Adam
 from pslrec.backbones import Backbone
 from pslrec.kernels import AdamRule, AdamTable
 from pslrec.losses import Loss
+from pslrec.rows import Rows
 
 
 class LookupAdam:
@@ -39,8 +40,17 @@ class LookupAdam:
         if groups:
             self.of_loss = Adam(groups, lr=learning_rate, weight_decay=weight_decay)
 
-    def fetch(self, users: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of some users and of all items as the loss sees them; items are not copied."""
+    def fetch(
+        self,
+        users: Tensor,
+        visible: Rows | None = None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """Vectors of some users and of all items as the loss sees them; items are not copied.
+
+        Args:
+            users: their rows.
+            visible: as in `Backbone.users_of`; rows of a table have no history.
+        """
         vectors = self._users.fetch(users, self._rule, self._step)
         return vectors, self._item_vectors()
 
@@ -57,7 +67,10 @@ class LookupAdam:
         """Move users that were fetched, and all items; the gradients are overwritten."""
         self._step += 1
         self._users.update(users, user_gradient, self._rule, self._step)
-        self._items.update_all(item_gradient, self._rule, self._step, out=self._directions)
+        self._move_items(item_gradient)
+
+    def _move_items(self, gradient: Tensor) -> None:
+        self._items.update_all(gradient, self._rule, self._step, out=self._directions)
         if self.of_loss is not None:
             self.of_loss.step()
 

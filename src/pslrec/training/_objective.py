@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pslrec.backbones import Backbone, Representations
 from pslrec.kernels import sampled_scores
@@ -28,9 +27,8 @@ class SampledObjective:
 
     def __call__(self, representations: Representations, batch: PairBatch) -> Tensor:
         """One number to minimise."""
-        # Only the batch's users are normalised; an embedding's gradient is written in parallel, an
-        # index's is not.
-        batch_users = functional.embedding(batch.users, representations.users)
+        # Only the batch's users are normalised.
+        batch_users = self.backbone.users_of(representations, batch.users, batch.visible)
         of_batch = representations._replace(users=batch_users)
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         operation = operation_for(self.loss, "sampled", users, self._kernels)
@@ -52,7 +50,7 @@ class SampledObjective:
             users: row numbers, shape (batch,).
             items: row numbers, shape (batch, any).
         """
-        representations = self.backbone()
-        of_batch = representations._replace(users=representations.users[users])
+        tables = self.backbone.step_tables()
+        of_batch = tables._replace(users=self.backbone.users_of(tables, users))
         vectors, table, scale = scored_tables(of_batch, self.loss.similarity)
         return sampled_scores(vectors, table, items.int().contiguous(), scale)

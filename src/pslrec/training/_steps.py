@@ -14,6 +14,7 @@ from pslrec.kernels import takes_adam
 from pslrec.losses import Loss, Phase
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training._catalog_objective import CatalogObjective
+from pslrec.training._history_adam import HistoryAdam
 from pslrec.training._lookup_adam import LookupAdam
 from pslrec.training._objective import SampledObjective
 from pslrec.training._operations import Gradients, operation_for
@@ -74,7 +75,7 @@ class DenseStep:
         self.optimizers[phase].zero_grad()
         # While the adversary is trained, the model stands still and needs no graph.
         with torch.set_grad_enabled(phase == "model"):
-            representations = self.backbone(noise())
+            representations = self.backbone.step_tables(noise())
         loss: Tensor = self.objective(representations, batch)
         return loss
 
@@ -94,7 +95,8 @@ class DenseStep:
 class LookupStep:
     """A block's users and all items, without representations of anybody else.
 
-    `LookupAdam` makes up for the users that a step leaves out.
+    `LookupAdam` makes up for the users that a step leaves out; `HistoryAdam` makes the users from
+    their histories.
     """
 
     def __init__(
@@ -102,7 +104,10 @@ class LookupStep:
     ) -> None:
         self.objective = objective
         rates = {"learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
-        self._tables = LookupAdam(backbone, loss, **rates)
+        make_tables = LookupAdam
+        if backbone.sums_histories:
+            make_tables = HistoryAdam
+        self._tables = make_tables(backbone, loss, **rates)
         # Beside the tables there are the loss's own parameters, and those of its adversary.
         others: dict[str, Any] = {}
         if self._tables.of_loss is not None:
@@ -120,7 +125,7 @@ class LookupStep:
         """See `ModelStep`; where a fused pass computes it, the number has no graph."""
         self.optimizers[phase].zero_grad()
         self._users = batch.users
-        users, items = self._tables.fetch(batch.users)
+        users, items = self._tables.fetch(batch.users, batch.visible)
         if phase != "model":
             return self._operation.value(users, items, batch)
         loss, self._gradients = self._operation.value_and_gradients(users, items, batch)
@@ -175,6 +180,7 @@ def build_step(
         sampled = SampledObjective(backbone, loss, options.kernels)
         return DenseStep(backbone, loss, sampled, options)
     exact = CatalogObjective(backbone, loss, options.kernels)
-    if backbone.is_lookup and takes_adam(backbone.user_table):
+    has_own_step = backbone.is_lookup or backbone.sums_histories
+    if has_own_step and takes_adam(backbone.user_table):
         return LookupStep(backbone, loss, exact, options)
     return DenseStep(backbone, loss, exact, options)

@@ -1,0 +1,77 @@
+"""Histories divided into a visible and a hidden part, for backbones that are made of histories."""
+
+import numpy as np
+
+from pslrec.errors import DataError
+from pslrec.rows import Rows
+from pslrec.seeding import derive_seed
+
+# Constants of splitmix64, which turns a counter into numbers without a pattern.
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+class HiddenHistories:
+    """Which items of every history an epoch hides.
+
+    What is hidden depends on seed, epoch, user and item alone. How many are hidden is the same in
+    every epoch: at least one item is visible and, of two or more, one is hidden.
+
+    Args:
+        histories: all items of every user, ascending.
+        visible: share of every history that is visible, rounded up.
+        seed: of the draws.
+
+    >>> hidden = HiddenHistories(Rows.from_lists([[3, 5, 8], [2]]), visible=0.5, seed=0)
+    >>> hidden.counts
+    array([1, 0])
+    """
+
+    def __init__(self, histories: Rows, *, visible: float, seed: int) -> None:
+        lengths = histories.lengths
+        most = np.maximum(lengths - 1, 1)
+        self._n_visible = np.clip(np.ceil(visible * lengths).astype(np.int64), 1, most)
+        self.counts = np.maximum(lengths - self._n_visible, 0)
+        if not self.counts.any():
+            raise DataError(
+                "no user has two items, so nothing can be hidden from a history and predicted; "
+                "give more data, or set `backbone.name` to mf"
+            )
+        self._histories = histories
+        self._owners = np.repeat(np.arange(len(histories)), lengths)
+        self._seed = seed
+
+    def divide(self, epoch: int) -> tuple[Rows, Rows]:
+        """The visible and the hidden part of every history.
+
+        Args:
+            epoch: counted from 0.
+        """
+        histories = self._histories
+        # A user's items in random order: sorted by the user, then by a number of the pair.
+        n_bits = max(len(histories) - 1, 1).bit_length()
+        by_user = self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
+        order = np.argsort(by_user | self._numbers(epoch) >> np.uint64(n_bits), kind="stable")
+        places = np.arange(len(order)) - histories.offsets[self._owners]
+        is_visible = np.empty(len(order), dtype=bool)
+        is_visible[order] = places < self._n_visible[self._owners]
+        return self._part(is_visible), self._part(~is_visible)
+
+    def _part(self, is_in: np.ndarray) -> Rows:
+        histories = self._histories
+        return Rows.from_pairs(self._owners[is_in], histories.items[is_in], n_owners=len(histories))
+
+    def _numbers(self, epoch: int) -> np.ndarray:
+        """A random number of 64 bits for every pair."""
+        key = np.uint64(derive_seed(self._seed, "hidden items", epoch))
+        pairs = self._owners.astype(np.uint64) << np.uint64(32)
+        pairs |= self._histories.items.astype(np.uint64)
+        # Unsigned arithmetic wraps around, as the algorithm wants.
+        return _mixed(_mixed(pairs + _INCREMENT) ^ key)
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,47 @@
+"""Dense Adam on the two tables of a backbone that is made of histories."""
+
+import torch
+from torch import Tensor
+
+from pslrec.backbones import Backbone
+from pslrec.kernels import AdamTable
+from pslrec.losses import Loss
+from pslrec.rows import Rows
+from pslrec.training._lookup_adam import LookupAdam
+
+
+class HistoryAdam(LookupAdam):
+    """Adam for a backbone whose users are sums over histories; a step moves all rows of both tables.
+
+    The vectors of users are what the backbone makes them, so that any such backbone can be trained
+    this way. The gradient goes back through it.
+
+    Arguments as in `LookupAdam`.
+    """
+
+    def __init__(
+        self, backbone: Backbone, loss: Loss, *, learning_rate: float, weight_decay: float
+    ) -> None:
+        super().__init__(backbone, loss, learning_rate=learning_rate, weight_decay=weight_decay)
+        self._backbone = backbone
+        # A row is a part of a sum; only the sum has a direction that counts.
+        self._users = AdamTable(backbone.user_table.detach(), is_normalized=False)
+        self._vectors = torch.empty(0)
+
+    def fetch(self, users: Tensor, visible: Rows | None = None) -> tuple[Tensor, Tensor]:
+        """Vectors of some users and of all items as the loss sees them; items are not copied."""
+        with torch.enable_grad():
+            tables = self._backbone.step_tables()
+            self._vectors = self._backbone.users_of(tables, users, visible)
+        return self._vectors.detach(), self._item_vectors()
+
+    def step(self, users: Tensor, user_gradient: Tensor, item_gradient: Tensor) -> None:  # noqa: ARG002
+        """Move all rows of both tables; the gradients are overwritten."""
+        self._step += 1
+        table = self._backbone.user_table
+        (gradient,) = torch.autograd.grad(self._vectors, table, user_gradient)
+        self._users.update_all(gradient.contiguous(), self._rule, self._step)
+        self._move_items(item_gradient)
+
+    def settle(self) -> None:
+        """Everything always is up to date."""
