@@ -12,7 +12,7 @@ from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._warm_start import start_warm
 from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks
+from pslrec.sampling import Hiding, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 
 
@@ -70,7 +70,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         data: the training pairs, and false negatives for the noise setting.
     """
     sampling = config.sampling
-    visible = _visible_share(config)
+    hiding = _hiding(config)
     if isinstance(sampling.negatives, str):
         return UserBlocks(
             data.train,
@@ -79,7 +79,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
             include_positives=sampling.include_positives,
             false_negatives=data.false_negatives,
             noise=sampling.noise.probability,
-            visible=visible,
+            hiding=hiding,
             seed=config.training.seed,
         )
     if sampling.include_positives:
@@ -94,15 +94,15 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         false_negatives=data.false_negatives,
         noise=sampling.noise.probability,
         replacement=sampling.replacement,
-        visible=visible,
+        hiding=hiding,
         seed=config.training.seed,
     )
 
 
-def _visible_share(config: RunConfig) -> float | None:
-    """How much of every history a step may see; `None` where users have rows of their own."""
+def _hiding(config: RunConfig) -> Hiding | None:
+    """How histories are divided; `None` where users have rows of their own."""
     kind = BACKBONES[config.backbone.name]
     if not kind.sums_histories:
         return None
-    visible: float = config.resolved().backbone.options()["visible"]
-    return visible
+    options = config.resolved().backbone.options()
+    return Hiding(options["visible"], options["predicts"])

@@ -1,5 +1,7 @@
 """Histories divided into a visible and a hidden part, for backbones that are made of histories."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pslrec.errors import DataError
@@ -12,43 +14,65 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-class HiddenHistories:
-    """Which items of every history an epoch hides.
+class Hiding(NamedTuple):
+    """How histories are divided in training.
+
+    Args:
+        visible: share of every history that may make its user's vector, rounded up.
+        predicts: which items are positives: `all`, or those that are `hidden`.
+    """
+
+    visible: float = 0.5
+    predicts: str = "all"
+
+
+class DividedHistories:
+    """Which items of every history an epoch hides, and which are positives.
 
     What is hidden depends on seed, epoch, user and item alone. How many are hidden is the same in
-    every epoch: at least one item is visible and, of two or more, one is hidden.
+    every epoch. At least one item is visible and, of two or more, one is hidden unless all are to
+    be visible.
 
     Args:
         histories: all items of every user, ascending.
-        visible: share of every history that is visible, rounded up.
+        hiding: how they are divided.
         seed: of the draws.
 
-    >>> hidden = HiddenHistories(Rows.from_lists([[3, 5, 8], [2]]), visible=0.5, seed=0)
-    >>> hidden.counts
+    >>> hiding = Hiding(0.5, predicts="hidden")
+    >>> divided = DividedHistories(Rows.from_lists([[3, 5, 8], [2]]), hiding, seed=0)
+    >>> divided.n_positives
     array([1, 0])
     """
 
-    def __init__(self, histories: Rows, *, visible: float, seed: int) -> None:
+    def __init__(self, histories: Rows, hiding: Hiding, *, seed: int) -> None:
         lengths = histories.lengths
-        most = np.maximum(lengths - 1, 1)
-        self._n_visible = np.clip(np.ceil(visible * lengths).astype(np.int64), 1, most)
-        self.counts = np.maximum(lengths - self._n_visible, 0)
-        if not self.counts.any():
+        most = lengths
+        if hiding.visible < 1:
+            most = np.maximum(lengths - 1, 1)
+        wanted = np.ceil(hiding.visible * lengths).astype(np.int64)
+        self._n_visible = np.minimum(np.maximum(wanted, 1), most)
+        self._hiding = hiding
+        self.n_positives = lengths
+        if hiding.predicts == "hidden":
+            self.n_positives = np.maximum(lengths - self._n_visible, 0)
+        if not self.n_positives.any():
             raise DataError(
                 "no user has two items, so nothing can be hidden from a history and predicted; "
-                "give more data, or set `backbone.name` to mf"
+                "give more data, or set `backbone.predicts` to all"
             )
         self._histories = histories
         self._owners = np.repeat(np.arange(len(histories)), lengths)
         self._seed = seed
 
     def divide(self, epoch: int) -> tuple[Rows, Rows]:
-        """The visible and the hidden part of every history.
+        """The visible part of every history, and its positives.
 
         Args:
             epoch: counted from 0.
         """
         histories = self._histories
+        if self._hiding.visible == 1:
+            return histories, histories
         # A user's items in random order: sorted by the user, then by a number of the pair.
         n_bits = max(len(histories) - 1, 1).bit_length()
         by_user = self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
@@ -56,6 +80,8 @@ class HiddenHistories:
         places = np.arange(len(order)) - histories.offsets[self._owners]
         is_visible = np.empty(len(order), dtype=bool)
         is_visible[order] = places < self._n_visible[self._owners]
+        if self._hiding.predicts == "all":
+            return self._part(is_visible), histories
         return self._part(is_visible), self._part(~is_visible)
 
     def _part(self, is_in: np.ndarray) -> Rows:
