@@ -39,6 +39,7 @@ def configured(
     """Put the settings of a run together.
 
     `--set` overrides options such as `--loss`, these override a preset, and that overrides a file.
+    Without a file, the preset is `auto` if none is given.
 
     Args:
         options: values by the name of their setting; `None` where an option was not given.
@@ -46,8 +47,10 @@ def configured(
         preset: name of a bundle of settings.
         file: a TOML file with settings.
     """
-    from pslrec.config import RunConfig, preset_settings
+    from pslrec.config import DEFAULT_PRESET, RunConfig, preset_settings
 
+    if preset is None and file is None:
+        preset = DEFAULT_PRESET
     chosen = {name: value for name, value in options.items() if value is not None} | settings
     if "data.source" in chosen:
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))

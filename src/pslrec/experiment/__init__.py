@@ -1,6 +1,7 @@
 """The one place where a run is put together: configuration in, trained and evaluated model out."""
 
 from pslrec.experiment._assembly import build_batches, build_model
+from pslrec.experiment._auto import Choice
 from pslrec.experiment._evaluating import evaluate_run, is_selected_on_test
 from pslrec.experiment._inputs import (
     TrainingData,
@@ -15,6 +16,7 @@ from pslrec.experiment._tuned_baseline import Try, TunedBaseline, tuned_baseline
 
 __all__ = [
     "VALIDATION_FILE",
+    "Choice",
     "MemoryStore",
     "RunResult",
     "TrainingData",

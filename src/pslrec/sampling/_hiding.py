@@ -100,4 +100,5 @@ class DividedHistories:
 def _mixed(numbers: np.ndarray) -> np.ndarray:
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
-    return numbers ^ (numbers >> np.uint64(31))
+    mixed: np.ndarray = numbers ^ (numbers >> np.uint64(31))
+    return mixed
