@@ -56,7 +56,8 @@ def configured(
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
     if preset is not None:
         # After the loss is known: with another loss than its own, a preset leaves out its options.
-        chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
+        parts = {"loss": chosen.get("loss.name"), "backbone": chosen.get("backbone.name")}
+        chosen = preset_settings(preset, **parts) | chosen
     if file is None:
         return RunConfig.from_settings(chosen, None)
     base = RunConfig.from_toml(file)

@@ -272,6 +272,9 @@ class AutoSection(Section):
         description="on: find settings that were not given by rules and a short race on "
         "validation; best: the dimension as well",
     )
+    backbones: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+        (), description="other backbones that are tried, where a whole training takes a second"
+    )
     chosen: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
         (), description="settings that were found; with any here, nothing is searched again"
     )

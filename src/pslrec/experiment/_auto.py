@@ -18,6 +18,7 @@ from pslrec.training import Listener, SettingsChosen, SettingsTried, TrainingInt
 logger = logging.getLogger(__name__)
 
 START = "spectral:2"
+STARTS = {"mf": "spectral:3"}
 # An epoch should have about so many steps: enough for the step size not to matter much, and no more
 # than needed, as every step moves whole tables.
 STEPS_PER_EPOCH = 40
@@ -121,6 +122,8 @@ def _short(settings: Mapping[str, Any]) -> str:
 
 def _described(name: str, value: Any) -> str:
     short = name.rpartition(".")[2].replace("_", " ")
+    if name == "backbone.name":
+        return f"backbone {value}"
     if short.endswith("temperature"):
         return f"{short} 1/{1 / value:g}"
     if isinstance(value, float):
@@ -188,7 +191,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     }
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
-        settings["backbone.initialization"] = START
+        settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
     return {name: value for name, value in settings.items() if name not in given}
 
 
@@ -240,6 +243,7 @@ class _Race:
         plan = plan_of(self._complete({}), data)
         self._epochs = plan.epochs
         self._folds = plan.folds
+        self._is_thorough = plan.is_thorough
         self._tries_left = plan.n_tries
 
     def _complete(self, settings: Mapping[str, Any]) -> RunConfig:
@@ -256,6 +260,8 @@ class _Race:
             best = self._race_temperature(temperature)
         if "training.learning_rate" not in self._given:
             self._race_rate(best)
+        if self._is_thorough:
+            self._race_backbones()
         if self._config.auto.mode == "best" and "backbone.dimension" not in self._given:
             self._race_dimension()
         if not self._tries:
@@ -263,7 +269,8 @@ class _Race:
 
     def choice(self) -> Choice:
         """The settings as they are after the race."""
-        parts = f"{self._config.backbone.name}, {self._config.loss.name}"
+        backbone = self._settings.get("backbone.name", self._config.backbone.name)
+        parts = f"{backbone}, {self._config.loss.name}"
         return Choice(parts, self._settings, self._tries, self._why_no_race)
 
     def _race_temperature(self, name: str) -> float:
@@ -299,6 +306,24 @@ class _Race:
             best = self._try({name: slow})
         if self._try({name: fast}) > best:
             self._settings[name] = fast
+
+    def _race_backbones(self) -> None:
+        best = max(self._values(), default=-math.inf)
+        for name in self._config.auto.backbones:
+            allowed = {parameter.name for parameter in constructor_parameters(BACKBONES[name])}
+            if not set(self._config.backbone.options()) <= allowed:
+                # Options were given that this backbone does not have.
+                continue
+            tried = {"backbone.name": name}
+            if "backbone.initialization" in self._settings:
+                tried["backbone.initialization"] = STARTS.get(name, START)
+            value = self._try(tried)
+            if value > best:
+                best = value
+                self._settings |= tried
+
+    def _values(self) -> list[float]:
+        return [tried.validation for tried in self._tries]
 
     def _race_dimension(self) -> None:
         best = -math.inf
@@ -345,11 +370,13 @@ class Plan(NamedTuple):
         epochs: of each try.
         folds: the data of each try, whose values are averaged.
         n_tries: how many may be made before dimensions are tried.
+        is_thorough: tries are whole trainings, so that they tell how training ends.
     """
 
     epochs: int
     folds: list[TrainingData]
     n_tries: int
+    is_thorough: bool
 
 
 def plan_of(config: RunConfig, data: TrainingData) -> Plan:
@@ -364,9 +391,9 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
     n_scores = data.train.n_users * data.train.n_items * epochs
     if n_scores <= CHEAP_SCORES:
         folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
-        return Plan(epochs, folds, MOST_TEMPERATURES + 1)
+        return Plan(epochs, folds, MOST_TEMPERATURES + 1, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
-    return Plan(short, [data], max(epochs // short, FEWEST_TRIES))
+    return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)
 
 
 def _temperature_of(config: RunConfig, given: set[str]) -> str | None:

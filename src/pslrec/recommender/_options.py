@@ -42,7 +42,8 @@ def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[st
         parts |= part_settings("backbone", backbone)
     loss_name = parts["loss.name"]
     # First, so that everything below overrides it.
-    settings = preset_settings(options.get("preset") or DEFAULT_PRESET, loss=loss_name)
+    preset = options.get("preset") or DEFAULT_PRESET
+    settings = preset_settings(preset, loss=loss_name, backbone=parts.get("backbone.name"))
     settings |= parts
     backbone_name = settings.get("backbone.name", RunConfig().backbone.name)
     for option, value in options.items():
