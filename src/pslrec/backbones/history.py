@@ -56,7 +56,7 @@ class History(Backbone):
         dimension: int = 64,
         initialization: str | None = None,
         seed: int = 0,
-        visible: float = 0.4,
+        visible: float = 0.5,
         predicts: str = "all",
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
