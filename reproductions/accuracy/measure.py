@@ -1,6 +1,6 @@
 """How good `auto` is on every data set at hand, beside tuned baselines.
 
-    python reproductions/accuracy/measure.py --data-dir DIR [--only gowalla] [--contestants auto,best]
+    python reproductions/accuracy/measure.py --data-dir DIR [--only gowalla] [--contestants 'auto;best']
 
 `--data-dir` holds the published splits in `iid` and `lightgcn`. Everything is chosen on validation
 data under the protocol `paper`: the settings of `auto` by its race, those of a baseline by
@@ -149,7 +149,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--only", help="names of data sets, by commas")
-    parser.add_argument("--contestants", help="names of contestants, by commas")
+    parser.add_argument("--contestants", help="names of contestants, by semicolons")
+    parser.add_argument("--seeds", help="seeds of those that are trained, by commas")
     arguments = parser.parse_args()
     names = list(DATASETS)
     if arguments.only:
@@ -159,6 +160,9 @@ def main() -> None:
         source = place if place == "debian" else str(arguments.data_dir / place)
         for contestant, seed in contestants_of(name):
             if arguments.contestants and contestant not in arguments.contestants.split(";"):
+                continue
+            seeds = arguments.seeds
+            if seeds and contestant not in BASELINES and str(seed) not in seeds.split(","):
                 continue
             key = {"data": name, "contestant": contestant, "seed": seed}
             if is_measured(key):

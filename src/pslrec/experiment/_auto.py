@@ -26,7 +26,7 @@ SMALLEST_BATCH = 256
 LARGEST_BATCH = 4096
 # A training needs so many steps, and so many looks at every pair.
 STEPS = 400
-FEWEST_EPOCHS = 8
+FEWEST_EPOCHS = 12
 MOST_EPOCHS = 40
 # Where a whole training takes less than so many scores, about a second, tries are whole trainings on
 # several validation parts: little data tell little. Elsewhere a try is a short training of about so
@@ -213,7 +213,7 @@ def epochs_for(n_steps: int) -> int:
     """Epochs of a training whose epochs have so many steps.
 
     >>> [epochs_for(n_steps) for n_steps in (8, 34, 180)]
-    [40, 12, 8]
+    [40, 12, 12]
     """
     return min(max(math.ceil(STEPS / n_steps), FEWEST_EPOCHS), MOST_EPOCHS)
 
