@@ -268,8 +268,10 @@ class _Race:
             self._race_rate(best)
         if self._is_thorough:
             self._race_backbones()
-        if self._config.auto.mode == "best" and "backbone.dimension" not in self._given:
-            self._race_dimension()
+        if self._config.auto.mode == "best":
+            if "backbone.dimension" not in self._given:
+                self._race_dimension()
+            self._race_hidden()
         if not self._tries:
             self._why_no_race = "all that is raced was given"
 
@@ -349,11 +351,28 @@ class _Race:
             best = value
             self._settings |= tried
 
-    def _try(self, settings: dict[str, Any]) -> float:
+    def _race_hidden(self) -> None:
+        """Whether to predict the hidden part of histories alone, which takes twice as long.
+
+        It shows only at the end of a training, so both tries are whole ones.
+        """
+        config = self._complete({})
+        is_open = "backbone.predicts" not in self._given and "training.epochs" in self._settings
+        if not is_open or config.backbone.options().get("predicts") != "all":
+            return
+        epochs = self._settings["training.epochs"]
+        best = self._try({"backbone.predicts": "all"}, epochs=epochs)
+        longer = {"backbone.predicts": "hidden", "training.epochs": 2 * epochs}
+        if self._try(longer, epochs=2 * epochs) > best:
+            self._settings |= longer
+
+    def _try(self, settings: dict[str, Any], *, epochs: int | None = None) -> float:
+        if epochs is None:
+            epochs = self._epochs
         # One look at the end is all that is needed, and nothing is to be stopped early.
         short = {
-            "training.epochs": self._epochs,
-            "training.validate_every": self._epochs,
+            "training.epochs": epochs,
+            "training.validate_every": epochs,
             "training.patience": 0,
             "training.refit": False,
         }
