@@ -31,7 +31,9 @@ class HiddenHistories:
     def __init__(self, histories: Rows, *, visible: float, seed: int) -> None:
         lengths = histories.lengths
         most = np.maximum(lengths - 1, 1)
-        self._n_visible = np.clip(np.ceil(visible * lengths).astype(np.int64), 1, most)
+        # Rounded first: 0.1 times 30 is a little more than 3.
+        wanted = np.ceil(np.round(visible * lengths, 6))
+        self._n_visible = np.clip(wanted.astype(np.int64), 1, most)
         self.counts = np.maximum(lengths - self._n_visible, 0)
         if not self.counts.any():
             raise DataError(
@@ -42,8 +44,22 @@ class HiddenHistories:
         self._owners = np.repeat(np.arange(len(histories)), lengths)
         self._seed = seed
 
+    @property
+    def n_hidden(self) -> int:
+        """Hidden pairs of an epoch."""
+        return int(self.counts.sum())
+
     def divide(self, epoch: int) -> tuple[Rows, Rows]:
         """The visible and the hidden part of every history.
+
+        Args:
+            epoch: counted from 0.
+        """
+        is_visible = self.is_visible(epoch)
+        return self.part(is_visible), self.part(~is_visible)
+
+    def is_visible(self, epoch: int) -> np.ndarray:
+        """Whether each pair of the histories is visible, in their order.
 
         Args:
             epoch: counted from 0.
@@ -56,9 +72,14 @@ class HiddenHistories:
         places = np.arange(len(order)) - histories.offsets[self._owners]
         is_visible = np.empty(len(order), dtype=bool)
         is_visible[order] = places < self._n_visible[self._owners]
-        return self._part(is_visible), self._part(~is_visible)
+        return is_visible
 
-    def _part(self, is_in: np.ndarray) -> Rows:
+    def part(self, is_in: np.ndarray) -> Rows:
+        """Some pairs of the histories, by user.
+
+        Args:
+            is_in: whether each pair is among them, in the order of the histories.
+        """
         histories = self._histories
         return Rows.from_pairs(self._owners[is_in], histories.items[is_in], n_owners=len(histories))
 

@@ -90,8 +90,13 @@ class PairBatches:
         self.seed = seed
         # Draws depend on a pair's number, which must not depend on the order of the file.
         ordered = train.sorted()
-        self._users = torch.from_numpy(ordered.users.copy())
-        self._items = torch.from_numpy(ordered.items.copy())
+        users = ordered.users
+        items = ordered.items
+        if visible is not None:
+            # Of a repeated pair, one could not be hidden while the other is visible.
+            users, items = train.rows.positions(np.arange(train.n_users))
+        self._users = torch.from_numpy(users.astype(np.int32))
+        self._items = torch.from_numpy(items.astype(np.int32))
         self.pool = NegativePool.of(
             train, false_negatives=false_negatives, noise=noise, replacement=replacement
         )
@@ -112,7 +117,7 @@ class PairBatches:
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
         if self._hidden is not None:
-            return int(self._hidden.counts.sum())
+            return self._hidden.n_hidden
         return len(self._users)
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
@@ -125,19 +130,13 @@ class PairBatches:
         order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
         visible = None
         if self._hidden is not None:
-            visible, hidden = self._hidden.divide(epoch)
-            order = order[self._is_in(hidden)[order]]
+            is_visible = self._hidden.is_visible(epoch)
+            visible = self._hidden.part(is_visible)
+            order = order[~is_visible[order]]
         pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
         for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):
             yield self._batch(pairs[start : start + self.batch_pairs], key, visible)
-
-    def _is_in(self, part: Rows) -> np.ndarray:
-        """Whether each pair is in a part of the histories."""
-        owners = np.repeat(np.arange(len(part)), part.lengths)
-        n_items = self.pool.n_items
-        keys = self._users.numpy().astype(np.int64) * n_items + self._items.numpy()
-        return np.isin(keys, owners * n_items + part.items)
 
     def _batch(self, pairs: Tensor, key: int, visible: Rows | None) -> PairBatch:
         users = self._users[pairs]
