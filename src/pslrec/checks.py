@@ -50,7 +50,7 @@ def share(name: str, value: float) -> float:
         value: what was given.
     """
     if not 0.0 < value < 1.0:
-        raise ConfigError(f"`{name}` must lie between 0 and 1, got {value}")
+        raise ConfigError(f"`{name}` must lie between 0 and 1, both excluded, got {value}")
     return value
 
 

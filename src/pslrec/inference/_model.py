@@ -275,8 +275,17 @@ class TrainedModel:
         options["initialization"] = "normal"
         with _explained("backbone", self.backbone_name):
             backbone = kind(self._train, **options)
-        backbone.user_table.data = self._run.user_table
-        backbone.item_table.data = self._run.item_table
+        trained = {"user_table": self._run.user_table, "item_table": self._run.item_table}
+        for name, table in trained.items():
+            own = getattr(backbone, name)
+            # Compiled products read rows by number, and would read beyond a table that is too short.
+            if table.shape != own.shape:
+                raise ArtifactError(
+                    f"`{name}` of the run must have the shape {tuple(own.shape)} for the backbone "
+                    f"`{self.backbone_name}`, got {tuple(table.shape)}; its settings and its "
+                    "tables are not of the same run"
+                )
+            own.data = table
         return backbone.requires_grad_(False).eval()
 
     def _make_loss(self) -> Loss:
