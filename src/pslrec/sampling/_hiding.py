@@ -41,8 +41,14 @@ class HiddenHistories:
                 "give more data, or set `backbone.name` to mf"
             )
         self._histories = histories
+        # The user of every pair.
         self._owners = np.repeat(np.arange(len(histories)), lengths)
         self._seed = seed
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of all histories, visible and hidden."""
+        return len(self._owners)
 
     @property
     def n_hidden(self) -> int:
@@ -67,8 +73,12 @@ class HiddenHistories:
         histories = self._histories
         # A user's items in random order: sorted by the user, then by a number of the pair.
         n_bits = max(len(histories) - 1, 1).bit_length()
-        by_user = self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
-        order = np.argsort(by_user | self._numbers(epoch) >> np.uint64(n_bits), kind="stable")
+        keys = self._numbers(epoch)
+        # In place: each array of all pairs takes more memory than the histories themselves.
+        keys >>= np.uint64(n_bits)
+        keys |= self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
+        order = np.argsort(keys, kind="stable")
+        del keys
         places = np.arange(len(order)) - histories.offsets[self._owners]
         is_visible = np.empty(len(order), dtype=bool)
         is_visible[order] = places < self._n_visible[self._owners]

@@ -111,7 +111,19 @@ class PairBatches:
     @property
     def n_candidates(self) -> int:
         """Scores of a step."""
-        return min(self.batch_pairs, self.n_pairs) * (1 + self.n_negatives)
+        return self.n_users * (1 + self.n_negatives)
+
+    @property
+    def n_users(self) -> int:
+        """Users of a step, each counted as often as it comes."""
+        return min(self.batch_pairs, self.n_pairs)
+
+    @property
+    def n_divided(self) -> int:
+        """Pairs that every epoch divides into visible and hidden ones."""
+        if self._hidden is None:
+            return 0
+        return self._hidden.n_pairs
 
     @property
     def n_pairs(self) -> int:
