@@ -15,6 +15,9 @@ from pslrec.losses import LOSSES, Loss, Setup
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
 
+# Of every history, where a backbone that sums histories has no setting `visible`.
+DEFAULT_VISIBLE = 0.5
+
 
 def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]:
     """Build the backbone and the loss of a run, as they are before the first step.
@@ -104,5 +107,6 @@ def _visible_share(config: RunConfig) -> float | None:
     kind = BACKBONES[config.backbone.name]
     if not kind.sums_histories:
         return None
-    visible: float = config.resolved().backbone.options()["visible"]
-    return visible
+    options = config.resolved().backbone.options()
+    # A backbone from outside may leave the share to us.
+    return float(options.get("visible", DEFAULT_VISIBLE))

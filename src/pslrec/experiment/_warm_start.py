@@ -185,7 +185,10 @@ def _fill_summed(
         old: the earlier run.
     """
     is_known = old_rows >= 0
-    tables = ((backbone.user_table.data, old.user_table), (backbone.item_table.data, old.item_table))
+    tables = (
+        (backbone.user_table.data, old.user_table),
+        (backbone.item_table.data, old.item_table),
+    )
     known = torch.from_numpy(np.flatnonzero(is_known))
     for table, learnt in tables:
         table[known] = learnt[torch.from_numpy(old_rows[is_known])]
