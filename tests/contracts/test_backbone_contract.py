@@ -50,7 +50,9 @@ def test_tables_are_the_parameters_and_have_the_dimension_asked_for(backbone_cla
     for dimension in (3, 64):
         backbone = backbone_class(train, dimension=dimension)
         shapes = {name: tuple(parameter.shape) for name, parameter in backbone.named_parameters()}
-        assert shapes == {"user_table": (N_USERS, dimension), "item_table": (N_ITEMS, dimension)}
+        # Where histories make users, the table that they are sums of has a row per item.
+        n_rows = N_ITEMS if backbone_class.sums_histories else N_USERS
+        assert shapes == {"user_table": (n_rows, dimension), "item_table": (N_ITEMS, dimension)}
         assert all(parameter.dtype == torch.float32 for parameter in backbone.parameters())
     assert backbone_class(train).dimension == 64
 
@@ -141,7 +143,29 @@ def test_lookup_backbones_return_their_tables_and_others_do_not(backbone_class, 
     backbone = backbone_class(train)
     representations = backbone()
     assert (representations.users is backbone.user_table) == backbone_class.is_lookup
-    assert (representations.items is backbone.item_table) == backbone_class.is_lookup
+    has_item_rows = backbone_class.is_lookup or backbone_class.sums_histories
+    assert (representations.items is backbone.item_table) == has_item_rows
+
+
+def test_a_step_has_the_same_users_as_the_representations_if_nothing_is_hidden(
+    backbone_class, train
+):
+    backbone = backbone_class(train, dimension=6).eval()
+    users = torch.tensor([3, 0, ISOLATED_USER, 3])
+    tables = backbone.step_tables()
+    assert torch.equal(backbone.users_of(tables, users), backbone().users[users])
+    assert torch.equal(tables.items, backbone().items)
+
+
+def test_only_backbones_of_histories_encode_them_and_then_as_the_representations(
+    backbone_class, train
+):
+    backbone = backbone_class(train, dimension=6).eval()
+    encoded = backbone.encode(train.rows)
+    assert (encoded is not None) == backbone_class.sums_histories
+    if encoded is not None:
+        assert torch.equal(encoded, backbone().users)
+        assert not encoded[ISOLATED_USER].any()
 
 
 def test_repeated_pairs_weights_and_order_change_nothing(backbone_class, train):

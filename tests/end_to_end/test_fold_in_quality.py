@@ -10,7 +10,11 @@ import pytest
 from pslrec.data import load
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
-CELLS = [(backbone, loss) for backbone in ("mf", "lightgcn") for loss in ("psl-relu", "sl", "bpr")]
+CELLS = [
+    (backbone, loss)
+    for backbone in ("mf", "lightgcn", "history")
+    for loss in ("psl-relu", "sl", "bpr")
+]
 
 
 @pytest.fixture

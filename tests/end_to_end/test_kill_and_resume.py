@@ -169,6 +169,11 @@ def test_three_kills_change_nothing(log: Path, tmp_path: Path) -> None:
     assert_kills_change_nothing(command(log, "sl@k", "mf", epochs=6), tmp_path, n_kills=3, seed=1)
 
 
+def test_three_kills_change_nothing_where_histories_are_divided(log: Path, tmp_path: Path) -> None:
+    arguments = command(log, "psl-relu", "history", epochs=10, negatives="catalog")
+    assert_kills_change_nothing(arguments, tmp_path, n_kills=3, seed=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "backbone", "negatives"),
@@ -178,6 +183,8 @@ def test_three_kills_change_nothing(log: Path, tmp_path: Path) -> None:
         ("adv-infonce", "mf", 20),
         ("llpauc", "xsimgcl", 20),
         ("sl@k", "lightgcn", 20),
+        ("sl@k", "history", 20),
+        ("adv-infonce", "history", "catalog"),
     ],
 )
 def test_twenty_kills_change_nothing(

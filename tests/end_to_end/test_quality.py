@@ -81,7 +81,7 @@ def test_every_loss_beats_popularity_by_half(truth: Truth, loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ["psl-relu", "sl"])
-@pytest.mark.parametrize("backbone", ["mf", "lightgcn"])
+@pytest.mark.parametrize("backbone", ["mf", "lightgcn", "history"])
 def test_three_quarters_of_what_the_oracle_reaches_are_learnt(
     truth: Truth, loss: str, backbone: str
 ) -> None:

@@ -16,8 +16,8 @@ def trained_tables(backbone: Backbone) -> dict[str, Tensor]:
     """The tables of a backbone that a run keeps.
 
     `users` and `items` are the representations, which score. Where the backbone computes them from
-    other tables, these are kept as `user_table` and `item_table`, to fold in new users and to start
-    a later run from.
+    other tables, these are kept as `user_table` and `item_table`, to represent new users and to
+    start a later run from. A table that is a representation itself is not kept twice.
 
     Args:
         backbone: is left in the mode, training or evaluation, that it was in.
@@ -29,8 +29,9 @@ def trained_tables(backbone: Backbone) -> dict[str, Tensor]:
         representations = backbone()
     backbone.train(was_training)
     tables = {"users": representations.users, "items": representations.items}
-    if not backbone.is_lookup:
+    if representations.users is not backbone.user_table:
         tables["user_table"] = backbone.user_table
+    if representations.items is not backbone.item_table:
         tables["item_table"] = backbone.item_table
     # Files hold tables row by row.
     return {name: table.detach().contiguous() for name, table in tables.items()}

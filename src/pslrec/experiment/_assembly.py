@@ -105,4 +105,9 @@ def _hiding(config: RunConfig) -> Hiding | None:
     if not kind.sums_histories:
         return None
     options = config.resolved().backbone.options()
-    return Hiding(options["visible"], options["predicts"])
+    # A backbone from outside may have neither setting.
+    defaults = Hiding()
+    return Hiding(
+        float(options.get("visible", defaults.visible)),
+        str(options.get("predicts", defaults.predicts)),
+    )

@@ -4,7 +4,7 @@ Known users and items keep their rows; new rows are initialised from their neigh
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,9 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     is moved by the change of its neighbours: by what they predict now, minus what they predicted
     when the row was learnt.
 
+    Where histories make users, users have no rows: known items keep theirs as they are, and new
+    users need nothing.
+
     Args:
         backbone: newly built; must be of the same kind and dimension as that of the earlier run.
         train: the data that it is going to be trained on.
@@ -57,26 +60,26 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """
     old = read_run(path)
     _check_same_backbone(old, backbone, path)
-    user_rows = old.user_table
-    if backbone.sums_histories:
-        # Users have no rows of their own, and what an item is learnt from are their vectors.
-        user_rows = old.tables["users"]
-    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), user_rows)
+    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), old.user_table)
     items = _Side(train.items, _old_rows(train.item_vocabulary, old.items), old.item_table)
+    if backbone.sums_histories and not items.n_known:
+        raise ConfigError(
+            f"no item of the training data is in the run in {path}, and `{backbone.name}` has no "
+            "rows of users that could be kept; start without it"
+        )
     if not users.n_known and not items.n_known:
         raise ConfigError(
             f"no user and no item of the training data is in the run in {path}; start without it"
         )
-    old_users, old_items = _trained_pairs(old)
-    # The neighbours of an item are its users, and those of a user its items.
-    old_users_of_items = Interactions(old_items, old_users, old.items, old.users).rows
-    _fill(backbone.item_table.data, items, users, old_users_of_items)
     if backbone.sums_histories:
-        summed = replace(items, old_table=old.user_table)
-        _fill(backbone.user_table.data, summed, users, old_users_of_items)
+        _fill_summed(backbone, train, items.old_rows, old)
     else:
+        old_users, old_items = _trained_pairs(old)
         old_items_of_users = Interactions(old_users, old_items, old.users, old.items).rows
         _fill(backbone.user_table.data, users, items, old_items_of_users)
+        # The same with the sides exchanged: the neighbours of an item are its users.
+        old_users_of_items = Interactions(old_items, old_users, old.items, old.users).rows
+        _fill(backbone.item_table.data, items, users, old_users_of_items)
     logger.info(
         "warm start: %d of %d users and %d of %d items are known",
         users.n_known,
@@ -168,6 +171,48 @@ def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: Rows) -> Non
     has_both = (has_neighbours[is_known] & had_neighbours).unsqueeze(1)
     change = (directions[is_known] - directions_before) * has_both
     table[is_known] = learnt + change * learnt.norm(dim=1, keepdim=True)
+
+
+def _fill_summed(
+    backbone: Backbone, train: Interactions, old_rows: np.ndarray, old: FinishedRun
+) -> None:
+    """Fill both tables of a backbone whose users are made of histories.
+
+    Args:
+        backbone: whose tables have a row per item.
+        train: the data that it is going to be trained on.
+        old_rows: for every item, its row in the earlier run; -1 where it is new.
+        old: the earlier run.
+    """
+    is_known = old_rows >= 0
+    tables = (
+        (backbone.user_table.data, old.user_table),
+        (backbone.item_table.data, old.item_table),
+    )
+    known = torch.from_numpy(np.flatnonzero(is_known))
+    for table, learnt in tables:
+        table[known] = learnt[torch.from_numpy(old_rows[is_known])]
+
+    # All users with a known item have a vector, also those whom the earlier run did not have.
+    histories = train.select(is_known[train.items]).rows
+    users = backbone.encode(histories)
+    assert users is not None
+    has_vector = histories.lengths > 0
+    with_vector = train.select(has_vector[train.users])
+    users_of_items = Interactions(
+        with_vector.items, with_vector.users, train.item_vocabulary, train.user_vocabulary
+    ).rows
+
+    # A new item whose users are all without a vector stays as it is.
+    new_items = np.flatnonzero(~is_known & (users_of_items.lengths > 0))
+    if not len(new_items):
+        return
+    users_of_known = users_of_items.select(known.numpy())
+    users_of_new = users_of_items.select(new_items)
+    for table, learnt in tables:
+        starting_rows = StartingRows(users, table[known], users_of_known)
+        mean_length = learnt.norm(dim=1).mean()
+        table[torch.from_numpy(new_items)] = starting_rows.directions(users_of_new) * mean_length
 
 
 def _known_neighbours(own: _Side, others: _Side, *, n_rows: int) -> Rows:

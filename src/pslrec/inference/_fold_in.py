@@ -109,7 +109,10 @@ class FoldIn:
         """
         encoded = self._frozen.backbone.encode(histories)
         if encoded is not None:
-            return self._scored(encoded.detach())
+            # The backbone makes new users as it makes known ones, so there is nothing to fit.
+            found = self._scored(encoded.detach())
+            self._check_finite(found)
+            return found
         found = self._zeros(histories)
         # A user who has every item leaves no negatives, so there is nothing to train on.
         can_train = (histories.lengths < len(self._items)) & (self._rule.share > 0)

@@ -20,10 +20,12 @@ from pslrec.errors import DataError, PslrecError, UnknownNameError
 from pslrec.inference._fold_in import FoldIn, FrozenModel
 from pslrec.inference._ranking import (
     DEFAULT_MEMORY_BUDGET,
+    NOTHING,
     TopItems,
     checked_rows,
     top_items,
 )
+from pslrec.kernels import HIDDEN
 from pslrec.losses import LOSSES, Loss
 from pslrec.rows import Rows
 
@@ -139,6 +141,9 @@ class TrainedModel:
     ) -> TopItems:
         """Rank items for users from the training data.
 
+        A user whose vector is zero, such as one of a graph without training items, gets an empty
+        list.
+
         Args:
             user_rows: rows of the users.
             k: length of the lists.
@@ -149,7 +154,9 @@ class TrainedModel:
         hidden = None
         if exclude_seen:
             hidden = self.seen.select(users.numpy())
-        return self._top(self.user_vectors[users], k, hidden, items)
+        vectors = self.user_vectors[users]
+        top = self._top(vectors, k, hidden, items)
+        return _without_empty(top, ~vectors.any(dim=1))
 
     def recommend_for(
         self,
@@ -173,11 +180,7 @@ class TrainedModel:
         if exclude_seen:
             hidden = lists
         top = self._top(vectors, k, hidden, items)
-        # A vector of zeros scores all items alike, which is not a recommendation.
-        is_empty = torch.from_numpy(lists.lengths == 0)
-        top.items[is_empty] = -1
-        top.scores[is_empty] = -torch.inf
-        return top
+        return _without_empty(top, torch.from_numpy(lists.lengths == 0))
 
     def fold_in(self, histories: Sequence[Tensor]) -> Tensor:
         """Vectors of new users, fitted under the training loss while all items stay fixed.
@@ -275,8 +278,17 @@ class TrainedModel:
         options["initialization"] = "normal"
         with _explained("backbone", self.backbone_name):
             backbone = kind(self._train, **options)
-        backbone.user_table.data = self._run.user_table
-        backbone.item_table.data = self._run.item_table
+        trained = {"user_table": self._run.user_table, "item_table": self._run.item_table}
+        for name, table in trained.items():
+            own = getattr(backbone, name)
+            # Compiled products read rows by number, and would read beyond a table that is too short.
+            if table.shape != own.shape:
+                raise ArtifactError(
+                    f"`{name}` of the run must have the shape {tuple(own.shape)} for the backbone "
+                    f"`{self.backbone_name}`, got {tuple(table.shape)}; its settings and its "
+                    "tables are not of the same run"
+                )
+            own.data = table
         return backbone.requires_grad_(False).eval()
 
     def _make_loss(self) -> Loss:
@@ -284,6 +296,14 @@ class TrainedModel:
         options = _known_options(kind, _options(self._run.config, "loss"))
         with _explained("loss", self.loss_name):
             return kind(**options)
+
+
+def _without_empty(top: TopItems, is_empty: Tensor) -> TopItems:
+    """The lists, but empty ones for users whose vector is zero."""
+    # It scores all items alike, which is not a recommendation.
+    top.items[is_empty] = NOTHING
+    top.scores[is_empty] = HIDDEN
+    return top
 
 
 def _lists_of(histories: Sequence[Tensor]) -> Rows:

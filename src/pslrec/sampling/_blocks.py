@@ -82,13 +82,23 @@ class UserBlocks:
     @property
     def n_candidates(self) -> int:
         """Scores of a step, about."""
-        n_users = np.count_nonzero(self._counts)
-        users_per_block = math.ceil(n_users / len(self))
         n_columns = self._pool.n_items
         if self.n_shared is not None:
             # The positives of a block are columns beside the drawn items.
             n_columns = min(n_columns, self.n_shared + self.batch_pairs)
-        return users_per_block * n_columns
+        return self.n_users * n_columns
+
+    @property
+    def n_users(self) -> int:
+        """Users of a step, about."""
+        return math.ceil(np.count_nonzero(self._counts) / len(self))
+
+    @property
+    def n_divided(self) -> int:
+        """Pairs that every epoch divides into visible and hidden ones."""
+        if self._divided is None:
+            return 0
+        return self._divided.n_pairs
 
     @cached_property
     def n_pairs(self) -> int:

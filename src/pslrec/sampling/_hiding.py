@@ -49,7 +49,8 @@ class DividedHistories:
         most = lengths
         if hiding.visible < 1:
             most = np.maximum(lengths - 1, 1)
-        wanted = np.ceil(hiding.visible * lengths).astype(np.int64)
+        # Rounded first: 0.1 times 30 is a little more than 3.
+        wanted = np.ceil(np.round(hiding.visible * lengths, 6)).astype(np.int64)
         self._n_visible = np.minimum(np.maximum(wanted, 1), most)
         self._hiding = hiding
         self.n_positives = lengths
@@ -61,8 +62,19 @@ class DividedHistories:
                 "give more data, or set `backbone.predicts` to all"
             )
         self._histories = histories
+        # The user of every pair.
         self._owners = np.repeat(np.arange(len(histories)), lengths)
         self._seed = seed
+
+    @property
+    def predicts_hidden(self) -> bool:
+        """Whether hidden items alone are positives."""
+        return self._hiding.predicts == "hidden"
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of all histories, visible and hidden."""
+        return len(self._owners)
 
     def divide(self, epoch: int) -> tuple[Rows, Rows]:
         """The visible part of every history, and its positives.
@@ -73,18 +85,37 @@ class DividedHistories:
         histories = self._histories
         if self._hiding.visible == 1:
             return histories, histories
+        is_visible = self.is_visible(epoch)
+        if self._hiding.predicts == "all":
+            return self.part(is_visible), histories
+        return self.part(is_visible), self.part(~is_visible)
+
+    def is_visible(self, epoch: int) -> np.ndarray:
+        """Whether each pair of the histories is visible, in their order.
+
+        Args:
+            epoch: counted from 0.
+        """
+        histories = self._histories
         # A user's items in random order: sorted by the user, then by a number of the pair.
         n_bits = max(len(histories) - 1, 1).bit_length()
-        by_user = self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
-        order = np.argsort(by_user | self._numbers(epoch) >> np.uint64(n_bits), kind="stable")
+        keys = self._numbers(epoch)
+        # In place: each array of all pairs takes more memory than the histories themselves.
+        keys >>= np.uint64(n_bits)
+        keys |= self._owners.astype(np.uint64) << np.uint64(64 - n_bits)
+        order = np.argsort(keys, kind="stable")
+        del keys
         places = np.arange(len(order)) - histories.offsets[self._owners]
         is_visible = np.empty(len(order), dtype=bool)
         is_visible[order] = places < self._n_visible[self._owners]
-        if self._hiding.predicts == "all":
-            return self._part(is_visible), histories
-        return self._part(is_visible), self._part(~is_visible)
+        return is_visible
 
-    def _part(self, is_in: np.ndarray) -> Rows:
+    def part(self, is_in: np.ndarray) -> Rows:
+        """Some pairs of the histories, by user.
+
+        Args:
+            is_in: whether each pair is among them, in the order of the histories.
+        """
         histories = self._histories
         return Rows.from_pairs(self._owners[is_in], histories.items[is_in], n_owners=len(histories))
 

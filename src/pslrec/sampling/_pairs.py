@@ -90,8 +90,13 @@ class PairBatches:
         self.seed = seed
         # Draws depend on a pair's number, which must not depend on the order of the file.
         ordered = train.sorted()
-        self._users = torch.from_numpy(ordered.users.copy())
-        self._items = torch.from_numpy(ordered.items.copy())
+        users = ordered.users
+        items = ordered.items
+        if hiding is not None:
+            # Of a repeated pair, one could not be hidden while the other is visible.
+            users, items = train.rows.positions(np.arange(train.n_users))
+        self._users = torch.from_numpy(users.astype(np.int32))
+        self._items = torch.from_numpy(items.astype(np.int32))
         self.pool = NegativePool.of(
             train, false_negatives=false_negatives, noise=noise, replacement=replacement
         )
@@ -106,7 +111,19 @@ class PairBatches:
     @property
     def n_candidates(self) -> int:
         """Scores of a step."""
-        return min(self.batch_pairs, self.n_pairs) * (1 + self.n_negatives)
+        return self.n_users * (1 + self.n_negatives)
+
+    @property
+    def n_users(self) -> int:
+        """Users of a step, each counted as often as it comes."""
+        return min(self.batch_pairs, self.n_pairs)
+
+    @property
+    def n_divided(self) -> int:
+        """Pairs that every epoch divides into visible and hidden ones."""
+        if self._divided is None:
+            return 0
+        return self._divided.n_pairs
 
     @property
     def n_pairs(self) -> int:
@@ -125,19 +142,14 @@ class PairBatches:
         order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
         visible = None
         if self._divided is not None:
-            visible, positives = self._divided.divide(epoch)
-            order = order[self._is_in(positives)[order]]
+            is_visible = self._divided.is_visible(epoch)
+            visible = self._divided.part(is_visible)
+            if self._divided.predicts_hidden:
+                order = order[~is_visible[order]]
         pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
         for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):
             yield self._batch(pairs[start : start + self.batch_pairs], key, visible)
-
-    def _is_in(self, part: Rows) -> np.ndarray:
-        """Whether each pair is in a part of the histories."""
-        owners = np.repeat(np.arange(len(part)), part.lengths)
-        n_items = self.pool.n_items
-        keys = self._users.numpy().astype(np.int64) * n_items + self._items.numpy()
-        return np.isin(keys, owners * n_items + part.items)
 
     def _batch(self, pairs: Tensor, key: int, visible: Rows | None) -> PairBatch:
         users = self._users[pairs]

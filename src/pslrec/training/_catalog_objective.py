@@ -67,7 +67,9 @@ class CatalogObjective:
     @torch.no_grad()
     def _current_scores(self, batch: CatalogBlock) -> Tensor:
         tables = self.backbone.step_tables()
-        of_batch = tables._replace(users=self.backbone.users_of(tables, batch.users))
+        # By what the step saw: a loss compares these scores with those of the step.
+        batch_users = self.backbone.users_of(tables, batch.users, batch.visible)
+        of_batch = tables._replace(users=batch_users)
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         view = catalog_view(self.loss, users, items, batch)
         is_candidate = view.weights > 0

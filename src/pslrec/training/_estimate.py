@@ -20,6 +20,10 @@ SCORE_BYTES = 5
 # 8 bytes cost.
 PLAIN_BYTES = 4 * 4
 EXTRA_INPUT_BYTES = 8 + 3 * 4
+# Per user of a batch and column: sum, vector of length 1, what autograd keeps, and gradients.
+VECTOR_BYTES = 6 * 4
+# Per pair whose history is divided: keys, their order, and both parts. Measured.
+DIVIDED_BYTES = 48
 # What the matrix library packs its operands into, whatever the size of the data: by how much a
 # process grew beyond all else.
 LIBRARY_BYTES = 4 * 2**20
@@ -56,15 +60,21 @@ def memory_estimate(
         "tables": tables,
         "gradients": tables,
         "moments": 2 * tables,
-        "representations": _representations(backbone, loss),
+        "representations": _representations(backbone, loss, batches),
+        "histories": DIVIDED_BYTES * batches.n_divided,
         "batch": per_candidate * batches.n_candidates,
         "libraries": LIBRARY_BYTES,
     }
 
 
-def _representations(backbone: Backbone, loss: Loss) -> int:
+def _representations(backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks) -> int:
     total = 0
-    if not backbone.is_lookup:
+    if backbone.sums_histories:
+        # Only the users of the batch have vectors. The gradient of the summed table is made anew in
+        # every step, while the memory of the last one is not given back yet.
+        total += VECTOR_BYTES * batches.n_users * backbone.dimension
+        total += backbone.user_table.nbytes
+    elif not backbone.is_lookup:
         # A backbone that propagates holds every layer, its input among them, and its gradient.
         n_layers = int(getattr(backbone, "layers", 1)) + 1
         total += 2 * n_layers * _bytes(backbone)

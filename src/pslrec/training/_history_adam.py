@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from pslrec.backbones import Backbone
-from pslrec.kernels import AdamTable
 from pslrec.losses import Loss
 from pslrec.rows import Rows
 from pslrec.training._lookup_adam import LookupAdam
@@ -24,8 +23,6 @@ class HistoryAdam(LookupAdam):
     ) -> None:
         super().__init__(backbone, loss, learning_rate=learning_rate, weight_decay=weight_decay)
         self._backbone = backbone
-        # A row is a part of a sum; only the sum has a direction that counts.
-        self._users = AdamTable(backbone.user_table.detach(), is_normalized=False)
         self._vectors = torch.empty(0)
 
     def fetch(self, users: Tensor, visible: Rows | None = None) -> tuple[Tensor, Tensor]:

@@ -31,7 +31,9 @@ class LookupAdam:
         self._learning_rate = learning_rate
         self._rule = AdamRule(learning_rate, weight_decay)
         is_normalized = loss.similarity == "half-cosine"
-        self._users = AdamTable(backbone.user_table.detach(), is_normalized=is_normalized)
+        # A row that is a part of a sum has no direction that counts; only the sum has.
+        has_directions = is_normalized and not backbone.sums_histories
+        self._users = AdamTable(backbone.user_table.detach(), is_normalized=has_directions)
         self._items = AdamTable(backbone.item_table.detach(), is_normalized=is_normalized)
         self._directions: Tensor | None = None
         self._step = 0

@@ -6,6 +6,7 @@ from torch import Tensor
 from pslrec.backbones import Backbone, Representations
 from pslrec.kernels import sampled_scores
 from pslrec.losses import Loss, Step
+from pslrec.rows import Rows
 from pslrec.sampling import PairBatch
 from pslrec.training._operations import Kernels, operation_for
 from pslrec.training._scores import scored_tables
@@ -40,17 +41,23 @@ class SampledObjective:
 
     def step_of(self, batch: PairBatch) -> Step:
         """The batch as a loss sees it after the step."""
-        return Step(batch.users, batch.positives, batch.negatives, self.score)
+
+        def score(users: Tensor, items: Tensor) -> Tensor:
+            # By what the step saw: a loss compares these scores with those of the step.
+            return self.score(users, items, batch.visible)
+
+        return Step(batch.users, batch.positives, batch.negatives, score)
 
     @torch.no_grad()
-    def score(self, users: Tensor, items: Tensor) -> Tensor:
+    def score(self, users: Tensor, items: Tensor, visible: Rows | None = None) -> Tensor:
         """Scores of the backbone as it is now, without a graph.
 
         Args:
             users: row numbers, shape (batch,).
             items: row numbers, shape (batch, any).
+            visible: as in `Backbone.users_of`.
         """
         tables = self.backbone.step_tables()
-        of_batch = tables._replace(users=self.backbone.users_of(tables, users))
+        of_batch = tables._replace(users=self.backbone.users_of(tables, users, visible))
         vectors, table, scale = scored_tables(of_batch, self.loss.similarity)
         return sampled_scores(vectors, table, items.int().contiguous(), scale)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts import FinishedRun, RunDirectory
+from pslrec.backbones import BACKBONES
 from pslrec.data import Dataset, Interactions, Vocabulary
 
 N_USERS, N_ITEMS, DIMENSION = 6, 8, 4
@@ -50,8 +51,12 @@ def make_run(board: Dataset, tables: dict[str, Tensor]) -> Callable[..., Finishe
     """A run of any loss and backbone with these tables."""
 
     def make(loss: str = "psl-relu", backbone: str = "mf", **options: Any) -> FinishedRun:
-        rows = {name: tables[f"{name}s"] for name in ("user", "item")}
-        own = {} if backbone == "mf" else {"user_table": rows["user"], "item_table": rows["item"]}
+        own = {}
+        if BACKBONES[backbone].sums_histories:
+            # Users are sums of a table of items, which here is that of the ranked ones.
+            own = {"user_table": tables["items"]}
+        elif not BACKBONES[backbone].is_lookup:
+            own = {"user_table": tables["users"], "item_table": tables["items"]}
         validation = board.validation
         assert validation is not None
         return FinishedRun(

@@ -16,10 +16,13 @@ from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import ExportOptions, export
 
 
-@pytest.fixture(scope="module")
-def model() -> TrainedModel:
+@pytest.fixture(scope="module", params=["mf", "history"])
+def model(request: pytest.FixtureRequest) -> TrainedModel:
     log = planted_tastes(60, 40, model=TasteModel(n_topics=3), seed=1).interactions
-    return Recommender("sl", epochs=1, dimension=8, negatives="catalog").fit(log).model_
+    recommender = Recommender(
+        "sl", backbone=request.param, epochs=1, dimension=8, negatives="catalog"
+    )
+    return recommender.fit(log).model_
 
 
 def scores_of(users: np.ndarray, items: np.ndarray, model: TrainedModel) -> None:

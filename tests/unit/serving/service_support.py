@@ -20,7 +20,9 @@ N_USERS, N_ITEMS = 40, 30
 TOKEN = "a-token-of-some-length"
 
 
-def make_run(directory: Path, *, seed: int = 0, prefix: str = "user/") -> Path:
+def make_run(
+    directory: Path, *, seed: int = 0, prefix: str = "user/", backbone: str = "mf"
+) -> Path:
     """A finished run with text for users and whole numbers, some of them beyond what JavaScript can hold, for items."""
     planted = planted_tastes(N_USERS, N_ITEMS, seed=0).interactions
     log = directory.with_suffix(".csv")
@@ -30,6 +32,7 @@ def make_run(directory: Path, *, seed: int = 0, prefix: str = "user/") -> Path:
     )
     settings = {
         "data.source": str(log),
+        "backbone.name": backbone,
         "backbone.dimension": 8,
         "sampling.negatives": 8,
         "training.epochs": 2,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from service_support import Client, make_run
 
 from pslrec.inference import TrainedModel
 from pslrec.serving import Service, ServiceOptions
@@ -56,6 +57,22 @@ def test_recommend_for_history_gives_what_the_model_gives(client, model):
     )
     assert [entry["item"] for entry in answer.json()["history"]] == [10, 20, 30]
     assert answer.json()["ignored"] == []
+
+
+def test_a_history_is_served_as_its_user_where_histories_make_users(tmp_path):
+    path = make_run(tmp_path / "run", backbone="history")
+    model = TrainedModel.load(path)
+    service = Service(path)
+    client = Client(service)
+    items = model.items.series.to_list()
+    history = [items[row] for row in model.frozen().train.rows.list_of(3)]
+    (user,) = model.users.ids([3])
+    everything = {"k": 10, "exclude_seen": False}
+    known = client.post("/recommend", {"users": [user], **everything}).json()
+    new = client.post("/recommend-for-history", {"history": history, **everything}).json()
+    assert new["items"] == known["recommendations"][0]["items"]
+    assert len(new["items"]) == 10
+    service.close()
 
 
 def test_similar_gives_what_the_model_gives(client, model):

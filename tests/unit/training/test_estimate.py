@@ -2,7 +2,7 @@
 
 import pytest
 
-from pslrec.sampling import PairBatches
+from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training._estimate import Pace, described_memory, memory_estimate
 from pslrec.training._events import EstimateMade
 
@@ -24,6 +24,18 @@ def test_an_adversary_and_a_graph_need_more(build_parts, tiny_log) -> None:
     assert adversarial["tables"] == 2 * plain["tables"]
     assert adversarial["batch"] > plain["batch"]
     assert propagated["representations"] > plain["representations"] + 4 * plain["tables"]
+
+
+def test_histories_cost_their_division_and_nothing_per_user(build_parts, tiny_log) -> None:
+    blocks = UserBlocks(tiny_log, batch_pairs=10, visible=0.5)
+    rows = memory_estimate(*build_parts("sl"), UserBlocks(tiny_log, batch_pairs=10))
+    sums = memory_estimate(*build_parts("sl", "history"), blocks)
+    table_bytes = tiny_log.n_items * 8 * 4
+    assert sums["tables"] == sums["gradients"] == 2 * table_bytes
+    assert sums["histories"] == 48 * len(tiny_log)
+    assert rows["histories"] == 0
+    # Directions of items and their gradient, a second gradient of the sums, users of a block.
+    assert sums["representations"] == 3 * table_bytes + 24 * blocks.n_users * 8
 
 
 def test_a_batch_is_never_larger_than_the_data(build_parts, tiny_log) -> None:

@@ -1,0 +1,115 @@
+"""Users as sums over their histories, and a start that ranks as the one of MF."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from matrices import interactions_of
+from pslrec.backbones import History, MatrixFactorization
+from pslrec.data import Interactions
+from pslrec.data._synthetic import planted_tastes
+from pslrec.errors import ConfigError
+from pslrec.rows import Rows
+
+
+@pytest.fixture(scope="module")
+def train() -> Interactions:
+    return planted_tastes(90, 60, seed=3).interactions
+
+
+def summed(table: torch.Tensor, items: list[int]) -> torch.Tensor:
+    """The ten-line twin: row by row, then divided by the length."""
+    total = torch.zeros(table.shape[1])
+    for item in items:
+        total = total + table[item]
+    return total / total.norm()
+
+
+def test_a_user_is_the_sum_over_the_history_of_length_one(train: Interactions) -> None:
+    backbone = History(train, dimension=8, initialization="normal")
+    representations = backbone()
+    for user in (0, 17, 89):
+        expected = summed(backbone.user_table, train.rows.list_of(user).tolist())
+        torch.testing.assert_close(representations.users[user], expected)
+    assert representations.items is backbone.item_table
+
+
+def test_users_of_a_step_are_sums_over_what_is_visible(train: Interactions) -> None:
+    backbone = History(train, dimension=8, initialization="normal")
+    visible = Rows.from_lists([[user % 60, (user + 7) % 60] for user in range(90)])
+    # With sampled negatives users come in any order and several times.
+    users = torch.tensor([4, 2, 4, 89])
+    found = backbone.users_of(backbone.step_tables(), users, visible)
+    for row, user in enumerate(users.tolist()):
+        expected = summed(backbone.user_table, visible.list_of(user).tolist())
+        torch.testing.assert_close(found[row], expected)
+
+
+def test_gradients_of_users_go_to_the_rows_of_their_visible_items_alone() -> None:
+    train = interactions_of(np.array([[1, 1, 0, 1], [0, 1, 1, 0]]) > 0)
+    backbone = History(train, dimension=3, initialization="normal")
+    visible = Rows.from_lists([[0, 3], [2]])
+    weights = torch.randn(1, 3)
+    users = backbone.users_of(backbone.step_tables(), torch.tensor([0]), visible)
+    (users * weights).sum().backward()
+    found = backbone.user_table.grad
+    again = backbone.user_table.detach().clone().requires_grad_()
+    (summed(again, [0, 3]) * weights[0]).sum().backward()
+    torch.testing.assert_close(found, again.grad)
+    assert not found[[1, 2]].any()
+
+
+def test_somebody_new_is_encoded_as_everybody_else_to_the_bit(train: Interactions) -> None:
+    backbone = History(train, dimension=33)
+    users = backbone().users
+    for user in range(90):
+        alone = backbone.encode(Rows.from_lists([train.rows.list_of(user)]))
+        assert torch.equal(alone[0], users[user])
+
+
+def test_an_empty_history_is_encoded_as_zeros(train: Interactions) -> None:
+    assert not History(train, dimension=4).encode(Rows.from_lists([[], []])).any()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 16, 48])
+@pytest.mark.parametrize("method", ["spectral", "spectral:1", "spectral:2", "spectral:2.5"])
+def test_a_spectral_start_scores_as_the_one_of_mf(
+    train: Interactions, method: str, dimension: int
+) -> None:
+    cosines = []
+    for kind in (MatrixFactorization, History):
+        tables = kind(train, dimension=dimension, initialization=method, seed=5)()
+        users = functional.normalize(tables.users, dim=1)
+        items = functional.normalize(tables.items, dim=1)
+        cosines.append(users @ items.T)
+    torch.testing.assert_close(cosines[1], cosines[0], rtol=0, atol=5e-6)
+
+
+def test_a_spectral_start_of_items_that_nobody_has_is_small_noise() -> None:
+    pairs = np.random.default_rng(0).random((30, 20)) < 0.3
+    pairs[:, 6] = False
+    backbone = History(interactions_of(pairs), dimension=8)
+    lengths = backbone.user_table.detach().norm(dim=1)
+    assert 0 < lengths[6] < 0.1
+    # The mean square length of the others is 1, as that of the ranked rows.
+    others = lengths[torch.arange(20) != 6]
+    assert float(others.square().mean()) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("visible", [0.0, 1.0, -0.5, 2.0, float("nan")])
+def test_a_share_that_hides_nothing_or_everything_is_refused(
+    train: Interactions, visible: float
+) -> None:
+    with pytest.raises(ConfigError, match="`visible` must lie between 0 and 1, both excluded, got"):
+        History(train, visible=visible)
+
+
+def test_the_tables_do_not_grow_with_the_users() -> None:
+    few, many = (
+        History(planted_tastes(n_users, 40, seed=1).interactions, dimension=8)
+        for n_users in (50, 500)
+    )
+    assert [table.shape for table in few.parameters()] == [
+        table.shape for table in many.parameters()
+    ]

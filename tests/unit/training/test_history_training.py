@@ -1,0 +1,253 @@
+"""Training on histories: every loss, every kind of negatives, and gradients against a loop."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from pslrec.artifacts import read_tensors
+from pslrec.backbones import Backbone, History
+from pslrec.data import Interactions
+from pslrec.data._synthetic import TasteModel, planted_tastes
+from pslrec.errors import ConfigError
+from pslrec.kernels import IS_COMPILED
+from pslrec.losses import LOSSES, Loss
+from pslrec.sampling import CatalogBlock, PairBatches, UserBlocks
+from pslrec.training import Trainer, TrainingOptions
+from pslrec.training._catalog_objective import CatalogObjective
+from pslrec.training._objective import SampledObjective
+from pslrec.training._steps import DenseStep, LookupStep, build_step
+
+BuildParts = Callable[..., tuple[Backbone, Loss]]
+
+BATCHES: dict[str, Callable[[Interactions], Any]] = {
+    "sampled": lambda log: PairBatches(log, n_negatives=8, batch_pairs=40, visible=0.5, seed=1),
+    "catalog": lambda log: UserBlocks(log, batch_pairs=40, visible=0.5, seed=1),
+    "shared": lambda log: UserBlocks(log, batch_pairs=40, n_shared=10, visible=0.5, seed=1),
+}
+each_mode = pytest.mark.parametrize("mode", BATCHES)
+needs_kernels = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
+
+
+def trained(
+    parts: tuple[Backbone, Loss], batches: Any, store: Any, **options: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    backbone, loss = parts
+    settings = TrainingOptions(**{"epochs": 2, "learning_rate": 0.02, **options})
+    Trainer(backbone, loss, batches, options=settings, store=store).fit()
+    return backbone.user_table.detach().clone(), backbone.item_table.detach().clone()
+
+
+@each_mode
+@pytest.mark.parametrize("name", LOSSES.names())
+def test_every_loss_trains_and_fused_operations_equal_the_formula(
+    name: str, mode: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
+) -> None:
+    before = build_parts(name, "history")[0]
+    found = {}
+    for kernels in ("auto", "plain"):
+        batches = BATCHES[mode](tiny_log)
+        parts = build_parts(name, "history")
+        if mode != "sampled" and parts[1].why_not_on_catalog() is not None:
+            with pytest.raises(ConfigError, match=r"set `sampling.negatives` to a number"):
+                trained(parts, batches, keeping_store(), kernels=kernels)
+            return
+        found[kernels] = trained(parts, batches, keeping_store(), kernels=kernels)
+    for first, fused, formula in zip(
+        (before.user_table, before.item_table), found["auto"], found["plain"], strict=True
+    ):
+        assert fused.isfinite().all()
+        assert not torch.equal(fused, first.detach())
+        torch.testing.assert_close(fused, formula, rtol=2e-3, atol=2e-4)
+
+
+def naive_loss(
+    summed: torch.Tensor, ranked: torch.Tensor, block: CatalogBlock, log: Interactions
+) -> torch.Tensor:
+    """SL over the catalogue, temperature 1/4: user by user, positive by positive."""
+    values = []
+    items = functional.normalize(ranked, dim=1)
+    assert block.visible is not None
+    for user in block.users.tolist():
+        history = log.rows.list_of(user).tolist()
+        visible = block.visible.list_of(user).tolist()
+        vector = sum(summed[item] for item in visible)
+        scores = 0.5 * (items @ vector) / vector.norm()
+        negatives = [item for item in range(log.n_items) if item not in history]
+        for item in history:
+            if item not in visible:
+                differences = scores[negatives] - scores[item]
+                values.append(torch.logsumexp(differences / 0.25, dim=0))
+    return torch.stack(values).mean()
+
+
+@pytest.mark.parametrize("kernels", ["auto", "plain"])
+@pytest.mark.parametrize("own_step", [True, False])
+def test_gradients_of_a_step_are_those_of_a_loop(
+    kernels: str, own_step: bool, build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    if own_step and not IS_COMPILED:
+        pytest.skip("built without a compiler")
+    backbone, loss = build_parts("sl", "history", temperature=0.25)
+    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    summed, ranked = (table.detach().clone().requires_grad_() for table in backbone.parameters())
+    expected = naive_loss(summed, ranked, block, tiny_log)
+    expected.backward()
+    options = TrainingOptions(kernels=kernels)  # type: ignore[arg-type]
+    kind = LookupStep if own_step else DenseStep
+    step = kind(backbone, loss, CatalogObjective(backbone, loss, options.kernels), options)
+    value = step.loss_of(block, "model", torch.Generator)
+    step.move(value, "model")
+    # In this project a catalogue's sum may be a mean: that is a constant, without a gradient.
+    gradients = [backbone.user_table.grad, backbone.item_table.grad]
+    if own_step:
+        # The first moments of Adam are a tenth of the first gradient.
+        state = step.optimizers["model"].named_state()
+        gradients = [10 * state[f"{side}/first_moments"] for side in ("users", "items")]
+    for found, reference in zip(gradients, (summed.grad, ranked.grad), strict=True):
+        torch.testing.assert_close(found, reference, rtol=1e-3, atol=1e-6)
+
+
+@needs_kernels
+@pytest.mark.parametrize("weight_decay", [0.0, 1e-3])
+@pytest.mark.parametrize("name", ["psl-relu", "bpr", "llpauc"])
+def test_its_own_step_moves_tables_as_the_dense_step_does(
+    name: str, weight_decay: float, build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    options = TrainingOptions(learning_rate=0.05, weight_decay=weight_decay)
+    found = []
+    for kind in (DenseStep, LookupStep):
+        backbone, loss = build_parts(name, "history")
+        step = kind(backbone, loss, CatalogObjective(backbone, loss), options)
+        for epoch in range(5):
+            for block in BATCHES["catalog"](tiny_log).epoch(epoch):
+                step.move(step.loss_of(block, "model", torch.Generator), "model")
+        found.append(torch.cat([backbone.user_table, backbone.item_table]).detach())
+    torch.testing.assert_close(found[1], found[0], atol=5e-4, rtol=5e-4)
+
+
+@needs_kernels
+def test_blocks_have_a_step_of_their_own_and_pairs_have_not(
+    build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    options = TrainingOptions()
+    for mode, kind in (("catalog", LookupStep), ("shared", LookupStep), ("sampled", DenseStep)):
+        parts = build_parts("sl", "history")
+        assert isinstance(build_step(*parts, BATCHES[mode](tiny_log), options), kind)
+
+
+@each_mode
+@pytest.mark.parametrize("name", ["psl-relu", "sl@k", "adv-infonce"])
+@pytest.mark.parametrize("at", [0, 3, 5])
+def test_training_resumes_bit_for_bit(
+    name: str,
+    mode: str,
+    at: int,
+    build_parts: BuildParts,
+    tiny_log: Interactions,
+    keeping_store: Callable[..., Any],
+) -> None:
+    options = {"epochs": 4, "schedule": "cosine", "checkpoint_seconds": 0.0, "learning_rate": 0.05}
+
+    def fit(store: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        return trained(build_parts(name, "history"), BATCHES[mode](tiny_log), store, **options)
+
+    whole = keeping_store()
+    expected = fit(whole)
+    resumed = fit(keeping_store(start=whole.checkpoints[at]))
+    for ours, theirs in zip(resumed, expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@each_mode
+def test_the_number_of_threads_changes_nothing(
+    mode: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
+) -> None:
+    found = []
+    n_threads = torch.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            parts = build_parts("psl-relu", "history")
+            found.append(trained(parts, BATCHES[mode](tiny_log), keeping_store()))
+    finally:
+        torch.set_num_threads(n_threads)
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6)
+
+
+def test_thresholds_are_taken_from_the_part_that_the_step_saw(
+    build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    """They were taken from the whole history, which the scores of a step are not made of."""
+    backbone, loss = build_parts("sl@k", "history")
+    assert isinstance(backbone, History)
+    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    scores = CatalogObjective(backbone, loss).step_of(block).scores()
+    owners, items = block.pairs()
+    users = backbone.users_of(backbone.step_tables(), block.users, block.visible).detach()
+    ranked = functional.normalize(backbone.item_table.detach(), dim=1)
+    expected = 0.5 * users @ ranked.T
+    torch.testing.assert_close(scores[owners, items], expected[owners, items])
+    # What is visible is no candidate: it can not be recommended either.
+    places, visible = block.visible.positions(block.users.numpy())
+    assert bool((scores[places, visible] == -float("inf")).all())
+
+    batch = next(BATCHES["sampled"](tiny_log).epoch(0))
+    step = SampledObjective(backbone, loss).step_of(batch)
+    users = backbone.users_of(backbone.step_tables(), batch.users, batch.visible).detach()
+    products = 0.5 * users @ ranked.T
+    expected = products.gather(1, batch.negatives.long())
+    torch.testing.assert_close(step.score(batch.users, batch.negatives), expected)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from pslrec.config import RunConfig
+from pslrec.experiment import run
+
+for negatives in ("catalog", "shared:8", 5):
+    settings = {
+        "backbone.name": "history",
+        "backbone.dimension": 8,
+        "data.source": "log.csv",
+        "data.validation": "none",
+        "sampling.negatives": negatives,
+        "sampling.batch_pairs": 40,
+        "training.epochs": 2,
+        "training.learning_rate": 0.02,
+    }
+    run(RunConfig.from_settings(settings), out=Path(f"{sys.argv[1]}-{negatives}"))
+"""
+
+
+def test_without_compiled_kernels_training_is_the_same(tmp_path: Path) -> None:
+    """The other process has no compiled module at all, and so another Adam and another product."""
+    model = TasteModel(n_topics=3, median_history=6, minimum_history=4)
+    log = planted_tastes(24, 20, model=model, seed=1).interactions
+    log.to_frame().write_csv(tmp_path / "log.csv")
+    for kernels in ("auto", "plain"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, kernels],
+            env={**os.environ, "PSLREC_KERNELS": kernels, "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    for negatives in ("catalog", "shared:8", "5"):
+        ours, theirs = (
+            read_tensors(tmp_path / f"{kernels}-{negatives}" / "model.safetensors")[0]
+            for kernels in ("auto", "plain")
+        )
+        assert ours.keys() == theirs.keys() == {"users", "items", "user_table"}
+        for name, table in ours.items():
+            torch.testing.assert_close(table, theirs[name], rtol=2e-3, atol=2e-4)
