@@ -22,7 +22,7 @@ Draw = Callable[[int, int, torch.Generator], Tensor]
 SPARE_DIRECTIONS = 16
 POWER_ROUNDS = 12
 NOISE_OF_EMPTY_ROWS = 0.01
-# Chosen on validation data, see reproductions/accuracy.
+# Chosen on validation data, see reproductions/presets.
 SPECTRAL_POWER = 3.0
 # The longest items would leave all others near zero; their lengths are cut to this quantile.
 LENGTH_QUANTILE = 0.99

@@ -97,8 +97,8 @@ def run(
 
 def prepare_run(
     config: RunConfig,
-    directory: RunDirectory | None,
-    given: Interactions | Dataset | None,
+    directory: RunDirectory | None = None,
+    given: Interactions | Dataset | None = None,
     listeners: Sequence[Listener] = (),
 ) -> tuple[RunConfig, TrainingData, Choice | None]:
     """Load the data of a run and choose what its settings leave open.
