@@ -182,14 +182,19 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     if "sampling.batch_pairs" not in given:
         batch_pairs = batch_for(n_pairs)
     n_steps = math.ceil(n_pairs / batch_pairs)
-    dimension = config.resolved().backbone.options().get("dimension", 64)
+    options = config.resolved().backbone.options()
+    epochs = epochs_for(n_steps)
+    if options.get("predicts") == "hidden":
+        # About half as many positives per epoch.
+        epochs *= 2
+    dimension = options.get("dimension", 64)
     rate = BACKBONES[config.backbone.name].auto_rate
     settings = {
         "sampling.negatives": "auto",
         "sampling.batch_pairs": batch_pairs,
         "training.learning_rate": scaled_rate(rate, dimension),
         "training.schedule": "cosine",
-        "training.epochs": epochs_for(n_steps),
+        "training.epochs": epochs,
         "training.validate_every": 1,
     }
     loss = LOSSES[config.loss.name]

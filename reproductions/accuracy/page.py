@@ -1,0 +1,133 @@
+"""`python reproductions/accuracy/page.py`: the tables of the page beside this file, from its rows.
+
+`results.csv` holds what `measure.py` measured, `published.csv` what others printed. A row of ours is the
+mean over its seeds, with the standard deviation where there are several.
+"""
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, stdev
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from _records import publish, read, table  # noqa: E402
+
+PAGE = HERE / "README.md"
+OURS = ("auto", "best", "auto, refitted", "auto, epoch on test")
+# Published rows that a reader compares with: the strongest of each data set, and MF of both papers.
+LEAST_PUBLISHED = 3
+
+
+def ours() -> dict[str, dict[str, list[dict[str, str]]]]:
+    """Measured rows by data set and contestant."""
+    found: dict[str, dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    for row in read(HERE / "results.csv"):
+        found[row["data"]][row["contestant"]].append(row)
+    return found
+
+
+def published() -> dict[str, list[dict[str, str]]]:
+    """Published rows by data set, the best first."""
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in read(HERE / "published.csv"):
+        found[row["data"]].append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: -float(row["ndcg20"]))
+    return found
+
+
+def spread(rows: list[dict[str, str]], column: str) -> str:
+    """The mean of a column, with its deviation where there are several rows."""
+    values = [float(row[column]) for row in rows]
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    return f"{mean(values):.4f} ± {stdev(values):.4f}"
+
+
+def value(rows: list[dict[str, str]]) -> float:
+    """Mean NDCG@20."""
+    return mean(float(row["ndcg20"]) for row in rows)
+
+
+def summary() -> str:
+    """One line per data set: ours beside the best published row and the best tuned baseline."""
+    headings = {
+        "data": "---",
+        "auto, d = 64": "---:",
+        "best": "---:",
+        "best published": "---:",
+        "best tuned baseline": "---:",
+        "auto over published": "---:",
+    }
+    lines = []
+    for name, contestants in ours().items():
+        if "auto" not in contestants:
+            continue
+        best = ""
+        if "best" in contestants:
+            dimension = contestants["best"][0]["dimension"]
+            best = f"{spread(contestants['best'], 'ndcg20')} (d = {dimension})"
+        others = published().get(name, [])
+        said = ""
+        gain = ""
+        if others:
+            first = others[0]
+            said = f"{float(first['ndcg20']):.4f} ({first['model']}, {first['loss']})"
+            gain = f"{100 * (value(contestants['auto']) / float(first['ndcg20']) - 1):+.1f} %"
+        baselines = {key: value(rows) for key, rows in contestants.items() if key not in OURS}
+        rival = ""
+        if baselines:
+            strongest = max(baselines, key=lambda key: baselines[key])
+            rival = f"{baselines[strongest]:.4f} ({strongest})"
+        lines.append([name, spread(contestants["auto"], "ndcg20"), best, said, rival, gain])
+    return table(headings, lines)
+
+
+def details() -> str:
+    """All rows of every data set, the best first."""
+    headings = {
+        "data": "---",
+        "contestant": "---",
+        "d": "---:",
+        "seeds": "---:",
+        "Recall@20": "---:",
+        "NDCG@20": "---:",
+        "chosen": "---",
+    }
+    lines = []
+    for name, contestants in ours().items():
+        found = []
+        for contestant, rows in contestants.items():
+            chosen = rows[0]["chosen"].strip("{}").replace('"', "")
+            if rows[0]["selected_on_test"] == "True":
+                chosen += "; **epoch selected on test**"
+            cells = [
+                name,
+                contestant,
+                rows[0]["dimension"],
+                len(rows),
+                spread(rows, "recall20"),
+                spread(rows, "ndcg20"),
+                chosen,
+            ]
+            found.append((value(rows), cells))
+        for row in published().get(name, []):
+            contestant = f"{row['loss']}, {row['model']}, published ({row['source']})"
+            recall, ndcg = float(row["recall20"]), float(row["ndcg20"])
+            cells = [name, contestant, "", "", f"{recall:.4f}", f"{ndcg:.4f}", ""]
+            found.append((ndcg, cells))
+        found.sort(key=lambda pair: -pair[0])
+        lines += [cells for _, cells in found]
+    return table(headings, lines)
+
+
+def main() -> None:
+    """Write both tables."""
+    publish("summary", summary(), PAGE)
+    publish("all", details(), PAGE)
+
+
+if __name__ == "__main__":
+    main()
