@@ -13,7 +13,13 @@ from pslrec.data import Dataset
 from pslrec.experiment._inputs import TrainingData, further_folds
 from pslrec.losses import LOSSES
 from pslrec.registry import constructor_parameters
-from pslrec.training import Listener, SettingsChosen, SettingsTried, TrainingInterrupted
+from pslrec.training import (
+    Listener,
+    SettingsChosen,
+    SettingsTried,
+    TrainingDivergedError,
+    TrainingInterrupted,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -100,15 +106,10 @@ class Choice:
                 named += f", {_described(name, self.settings[name])}"
         if not self.tries:
             return f"auto: {named}; by rules alone, as {self.why_no_race}"
-        best = max(self.tries, key=lambda tried: tried.validation)
-        others = []
+        tries = []
         for tried in self.tries:
-            if tried is not best:
-                others.append(f"{_short(tried.settings)} {tried.validation:.4f}")
-        compared = f"{_short(best.settings)} had {best.validation:.4f} on validation"
-        if others:
-            compared += f", {', '.join(others)}"
-        return f"auto: {named}; in a short race {compared}"
+            tries.append(f"{_short(tried.settings)} had {tried.validation:.4f}")
+        return f"auto: {named}; in a race on validation {', '.join(tries)}"
 
     def record(self) -> dict[str, Any]:
         """The choice as JSON can hold it."""
@@ -389,6 +390,10 @@ class _Race:
             raise TrainingInterrupted(
                 "stopped while settings were being chosen; the race starts again"
             ) from None
+        except TrainingDivergedError as error:
+            # Worse than anything that ranks, and no reason to give up the others.
+            logger.warning("auto tried %s: %s", _short(settings), error)
+            values = [0.0]
         value = sum(values) / len(values)
         tried = Tried(settings, value, time.perf_counter() - started)
         self._tries.append(tried)
