@@ -388,7 +388,7 @@ class _Race:
             values = [self._try_out(config, fold) for fold in self._folds]
         except TrainingInterrupted:
             raise TrainingInterrupted(
-                "stopped while settings were being chosen; the race starts again"
+                "stopped while auto was choosing settings, which starts over"
             ) from None
         except TrainingDivergedError as error:
             # Worse than anything that ranks, and no reason to give up the others.
