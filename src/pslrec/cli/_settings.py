@@ -34,23 +34,46 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
 
 
 def configured(
-    options: Mapping[str, Any], settings: dict[str, Any], *, preset: str | None, file: Path | None
+    options: Mapping[str, Any],
+    settings: dict[str, Any],
+    *,
+    preset: str | None,
+    file: Path | None,
+    is_search: bool = True,
 ) -> "RunConfig":
     """Put the settings of a run together.
 
     `--set` overrides options such as `--loss`, these override a preset, and that overrides a file.
-    Without a file, the preset is `auto` if none is given.
+    Without a file, the preset is `auto` if none is given, or `paper` in a search, whose cells must
+    not search in their turn.
 
     Args:
         options: values by the name of their setting; `None` where an option was not given.
         settings: what `--set` gave.
         preset: name of a bundle of settings.
         file: a TOML file with settings.
+        is_search: whether many runs are made of these settings.
     """
-    from pslrec.config import DEFAULT_PRESET, RunConfig, preset_settings
+    from pslrec.config import DEFAULT_PRESET
+    from pslrec.errors import ConfigError
 
     if preset is None and file is None:
-        preset = DEFAULT_PRESET
+        preset = "paper" if is_search else DEFAULT_PRESET
+    config = _assembled(options, settings, preset, file)
+    if is_search and config.auto.mode != "off" and not config.auto.chosen:
+        raise ConfigError(
+            "`auto.mode` must be off here, as many runs are made and each would choose settings of "
+            "its own; take `--preset fast` or `paper`, or `--config` with the config.toml of a run "
+            "for which auto has chosen"
+        )
+    return config
+
+
+def _assembled(
+    options: Mapping[str, Any], settings: dict[str, Any], preset: str | None, file: Path | None
+) -> "RunConfig":
+    from pslrec.config import RunConfig, preset_settings
+
     chosen = {name: value for name, value in options.items() if value is not None} | settings
     if "data.source" in chosen:
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))

@@ -86,7 +86,9 @@ def train_command(
         "training.refit": refit or None,
         "training.warm_start": None if warm_start is None else str(warm_start),
     }
-    configuration = configured(options, parse_settings(settings), preset=preset, file=config)
+    configuration = configured(
+        options, parse_settings(settings), preset=preset, file=config, is_search=False
+    )
     result = _train(configuration, out, resume=resume, threads=threads)
     if as_json:
         typer.echo(json.dumps(result.metrics))
