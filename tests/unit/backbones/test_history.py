@@ -117,7 +117,7 @@ def test_a_share_that_hides_nothing_is_refused_where_the_hidden_part_is_predicte
 
 def test_what_is_predicted_is_all_or_the_hidden_part(train: Interactions) -> None:
     assert History(train).predicts == "all"
-    with pytest.raises(ConfigError, match="`predicts` must be .*all.*hidden"):
+    with pytest.raises(ConfigError, match=r"`predicts` must be .*all.*hidden"):
         History(train, predicts="visible")
 
 
