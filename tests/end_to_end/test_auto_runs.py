@@ -11,7 +11,7 @@ from command_line import Command
 from pslrec.artifacts import read_tensors
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data._synthetic import TasteModel, planted_tastes
-from pslrec.experiment import _running, run
+from pslrec.experiment import TrainingData, _running, run
 from pslrec.recommender import Recommender
 from pslrec.training import EpochFinished, SettingsTried, TrainingInterrupted
 
@@ -169,11 +169,27 @@ def test_a_recommender_uses_auto_unless_a_preset_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize("preset", ["auto", "best"])
-def test_one_command_with_a_preset_starts_and_resumes(
-    pslrec: Command, wide_log: Path, tmp_path: Path, preset: str
+@pytest.mark.parametrize("backbone", ["history", "mf"])
+def test_one_command_with_a_preset_starts_and_resumes_whatever_was_chosen(
+    pslrec: Command,
+    wide_log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    preset: str,
+    backbone: str,
 ) -> None:
-    options = ("--preset", preset, *SMALL, "--set", "backbone.predicts=all")
-    command = ("train", wide_log, *options, "--out", tmp_path / "run", "--resume")
+    """The preset's backbone was taken for another setting than the chosen one."""
+    choose = _running.choose_settings
+
+    def planted(config: RunConfig, data: TrainingData, _: Any, **options: Any) -> Any:
+        return choose(
+            config, data, lambda tried, _: float(tried.backbone.name == backbone), **options
+        )
+
+    monkeypatch.setattr(_running, "choose_settings", planted)
+    command = ("train", wide_log, "--preset", preset, *SMALL, "--out", tmp_path / "run", "--resume")
     for _ in range(2):
         done = pslrec(*command)
         assert done.code == 0, done.err
+        stored = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+        assert stored["backbone"]["name"] == backbone
