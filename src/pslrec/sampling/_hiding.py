@@ -105,4 +105,5 @@ class HiddenHistories:
 def _mixed(numbers: np.ndarray) -> np.ndarray:
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
-    return numbers ^ (numbers >> np.uint64(31))
+    mixed: np.ndarray = numbers ^ (numbers >> np.uint64(31))
+    return mixed
