@@ -59,26 +59,23 @@ def ndcg(scorer: Any, dataset: Any) -> tuple[float, float]:
 
 
 def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
-    """Exact training with a preset, to the end of its schedule."""
+    """Exact training with a preset, to the end of its schedule; a race of `auto` is on the clock."""
     from pslrec.artifacts import Model
     from pslrec.config import RunConfig, preset_settings
     from pslrec.evaluation import EmbeddingScorer
-    from pslrec.experiment import (
-        MemoryStore,
-        TrainingData,
-        build_batches,
-        build_model,
-    )
+    from pslrec.experiment import MemoryStore, build_batches, build_model, prepare_run
     from pslrec.training import EpochFinished, Event, Trainer
 
     clock.begin()
-    config = RunConfig.from_settings(preset_settings(settings["preset"])).resolved()
-    backbone, loss = build_model(config, dataset.train)
-    batches = build_batches(config, TrainingData(dataset, dataset.train, None))
+    asked = preset_settings(settings["preset"])
+    asked["backbone.dimension"] = settings["backbone.dimension"]
+    asked["evaluation.protocol"] = "paper"
+    config, data, _ = prepare_run(RunConfig.from_settings(asked), None, dataset)
+    backbone, loss = build_model(config, data.train)
+    batches = build_batches(config, data)
 
     def scorer() -> EmbeddingScorer:
-        tables = {"users": backbone.user_table.detach(), "items": backbone.item_table.detach()}
-        return Model(tables, loss.similarity).scorer()
+        return Model.of(backbone, loss.similarity).scorer()
 
     clock.mark(scorer)
 

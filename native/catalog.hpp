@@ -50,12 +50,14 @@ class CatalogWorker {
     CatalogWorker(std::int64_t n_items, int surrogate, double exponent, double tolerance, std::int64_t first_nodes,
                   const CatalogTables& tables)
         : n_items_(n_items), surrogate_(surrogate), scores_(n_items + 64), scratch_(n_items + 64) {
-        row_ = CatalogRow{scores_.data(), 0, 0, nullptr, 0.0, nullptr, 0, nullptr, exponent, tolerance, first_nodes,
-                          scratch_.data(), tables.binomials.data(), tables.log_binomials.data(),
+        row_ = CatalogRow{scores_.data(), 0, 0, nullptr, 0.0, nullptr, 0, nullptr, nullptr, nullptr, exponent, tolerance,
+                          first_nodes, scratch_.data(), tables.binomials.data(), tables.log_binomials.data(),
                           tables.lower_binomials.data(), tables.lower_log_binomials.data(), tables.cosines.data()};
     }
 
-    double run(float* row, const Lists& positives, const Lists& taken, const Lists& extras, double noise, std::int64_t user) {
+    // `weights` and `pair_values` are of the user's positives, or null.
+    double run(float* row, const Lists& positives, const Lists& taken, const Lists& extras, double noise, std::int64_t user,
+               const float* weights, double* pair_values) {
         const std::int64_t n_positives = positives.size(user), n_taken = taken.size(user);
         const std::int64_t n_extras = noise > 0 ? extras.size(user) : 0;
         const std::int64_t n_plain = n_items_ - n_taken;
@@ -69,7 +71,9 @@ class CatalogWorker {
         weigh(n_plain, n_extras, noise);
         row_.positives = positives_.data();
         row_.n_positives = n_positives;
+        row_.positive_weights = weights;
         row_.positive_gradients = positive_gradients_.data();
+        row_.positive_values = pair_values;
         const double value = n_positives > 0 ? rows().catalog_row(surrogate_, row_) : 0.0;
         if (n_positives == 0) std::fill(scores_.begin(), scores_.end(), 0.0f);
         for (std::int64_t t = 0; t < n_taken; ++t) row[taken.begin(user)[t]] = 0.0f;
@@ -117,24 +121,33 @@ class CatalogWorker {
     CatalogRow row_{};
 };
 
-// `scores` holds the rows of `users` and becomes the gradient of each row's value, sum over its positives of log H.
+// `scores` holds the rows of `users` and becomes the gradient of each row's value, sum over its positives of log H. Where
+// `pair_weights` are given, the sum is weighted by them, and `pair_values` become log H of each positive; both are laid end to end
+// in the order of `users`, and `pair_offsets` say where each user's begin. All three are empty where nothing is weighted.
 inline void catalog_rows(int surrogate, double exponent, double tolerance, std::int64_t first_nodes, Array<float, 2> scores,
                          Array<const std::int64_t, 1> users, Array<const std::int64_t, 1> positive_offsets,
                          Array<const std::int32_t, 1> positive_items, Array<const std::int64_t, 1> taken_offsets,
                          Array<const std::int32_t, 1> taken_items, Array<const std::int64_t, 1> extra_offsets,
-                         Array<const std::int32_t, 1> extra_items, double noise, Array<double, 1> values) {
+                         Array<const std::int32_t, 1> extra_items, double noise, Array<double, 1> values,
+                         Array<const std::int64_t, 1> pair_offsets, Array<const float, 1> pair_weights,
+                         Array<double, 1> pair_values) {
     const auto n_rows = static_cast<std::int64_t>(scores.shape(0));
     const auto n_items = static_cast<std::int64_t>(scores.shape(1));
     const Lists positives{positive_offsets.data(), positive_items.data()};
     const Lists taken{taken_offsets.data(), taken_items.data()};
     const Lists extras{extra_offsets.data(), extra_items.data()};
     const CatalogTables tables(exponent);
+    const bool is_weighted = pair_offsets.shape(0) > 0;
 #pragma omp parallel
     {
         CatalogWorker worker(n_items, surrogate, exponent, tolerance, first_nodes, tables);
 #pragma omp for schedule(dynamic, 2)
         for (std::int64_t row = 0; row < n_rows; ++row) {
-            values.data()[row] = worker.run(scores.data() + row * n_items, positives, taken, extras, noise, users.data()[row]);
+            const std::int64_t first = is_weighted ? pair_offsets.data()[row] : 0;
+            const float* weights = is_weighted ? pair_weights.data() + first : nullptr;
+            double* found = is_weighted ? pair_values.data() + first : nullptr;
+            values.data()[row] =
+                worker.run(scores.data() + row * n_items, positives, taken, extras, noise, users.data()[row], weights, found);
         }
     }
 }

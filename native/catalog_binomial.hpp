@@ -159,9 +159,11 @@ double binomial_row(const CatalogRow& row, float highest) {
     } else {
         for (std::int64_t i = 0; i < row.n_positives; ++i) {
             const Node node = terms.evaluate(static_cast<double>(row.positives[i]), shares);
-            row.positive_gradients[i] = static_cast<float>(-node.slope);
-            value += node.value;
-            add(node, 1.0);
+            const double weight = row.weight_of(i);
+            row.positive_gradients[i] = static_cast<float>(-weight * node.slope);
+            row.note_value(i, node.value);
+            value += weight * node.value;
+            add(node, weight);
         }
     }
     float single[kMostMoments + 1];

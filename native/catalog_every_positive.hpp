@@ -112,8 +112,10 @@ double row_at_every_positive(const CatalogRow& row, Term term) {
         });
         total += sum_of(sum);
         slope_total += sum_of(slope_sum);
-        const double factor = row.exponent / total;
-        value += static_cast<double>(shift) + ::log(total);
+        const double own = static_cast<double>(shift) + ::log(total);
+        const double factor = row.weight_of(i) * row.exponent / total;
+        value += row.weight_of(i) * own;
+        row.note_value(i, own);
         row.positive_gradients[i] = static_cast<float>(-factor * slope_total);
         const Vector scale = spread(static_cast<float>(factor));
         for (std::int64_t n = 0; n < row.padded; n += kLanes) {

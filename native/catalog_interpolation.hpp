@@ -41,8 +41,10 @@ class InterpolatedRow {
         if (row_.n_positives > kMostNodes) n_samples_ = kMostSamples;
         for (std::int64_t i = 0; i < row_.n_positives; ++i) {
             const Node node = terms_.evaluate(static_cast<double>(row_.positives[i]));
-            row_.positive_gradients[i] = static_cast<float>(-node.slope);
-            value += node.value;
+            const double weight = row_.weight_of(i);
+            row_.positive_gradients[i] = static_cast<float>(-weight * node.slope);
+            row_.note_value(i, node.value);
+            value += weight * node.value;
             // More positives than fit are added to the gradient as they come.
             if (positives_.count == kMostNodes) {
                 add_to_samples();
@@ -50,7 +52,7 @@ class InterpolatedRow {
                 positives_.count = 0;
             }
             positives_.nodes[positives_.count] = node;
-            positives_.multiplicity[positives_.count++] = 1.0;
+            positives_.multiplicity[positives_.count++] = weight;
         }
         return value;
     }
@@ -164,7 +166,8 @@ class InterpolatedRow {
             V sum = V{};
             if (is_at_positives_) {
                 for (std::int64_t i = 0; i < row_.n_positives; ++i) {
-                    sum += terms_.slope_term(q, Node{static_cast<double>(row_.positives[i]), 0.0, 0.0, 0.0, 0.0});
+                    const Node node{static_cast<double>(row_.positives[i]), 0.0, 0.0, 0.0, 0.0};
+                    sum += terms_.slope_term(q, node) * static_cast<Number>(row_.weight_of(i));
                 }
             } else {
                 for (std::int64_t r = 0; r < positives_.count; ++r) {

@@ -48,11 +48,15 @@ class PositiveNodes {
         return false;
     }
 
-    // Writes the gradients of the positives, fills `multiplicity`, and gives the sum of their values.
+    // Writes the gradients of the positives, fills `multiplicity`, and gives the sum of their values, by their weights.
     double spread_positives() {
         double sums[kMostNodes] = {}, slopes[kMostNodes];
         for (std::int64_t q = 0; q < count; ++q) slopes[q] = coefficient(q, [&](std::int64_t r) { return nodes[r].slope; });
-        polynomials_at_positives(sums, slopes);
+        if (row_.positive_weights == nullptr) {
+            polynomials_at_positives(sums, slopes);
+        } else {
+            polynomials_at_weighted_positives(sums, slopes);
+        }
         double value = 0.0;
         for (std::int64_t r = 0; r < count; ++r) {
             multiplicity[r] = sums[0];
@@ -70,7 +74,7 @@ class PositiveNodes {
 
     std::int64_t count = 0;
     Node nodes[kMostNodes];
-    double multiplicity[kMostNodes];  // how many positives each node stands for
+    double multiplicity[kMostNodes];  // how many positives each node stands for, or the sum of their weights
 
   private:
     void find_interval() {
@@ -150,6 +154,26 @@ class PositiveNodes {
                 now = next;
             }
             row_.positive_gradients[i] = static_cast<float>(-slope);
+        }
+    }
+
+    // The same where positives have weights, and each one's value is asked for. One at a time: beside a row of items it is little.
+    void polynomials_at_weighted_positives(double* sums, const double* slopes) {
+        double values[kMostNodes];
+        for (std::int64_t q = 0; q < count; ++q) values[q] = coefficient(q, [&](std::int64_t r) { return nodes[r].value; });
+        for (std::int64_t i = 0; i < row_.n_positives; ++i) {
+            const double t = place(static_cast<double>(row_.positives[i])), weight = row_.weight_of(i);
+            double now = 1.0, before = t, slope = 0.0, value = 0.0;
+            for (std::int64_t q = 0; q < count; ++q) {
+                sums[q] += weight * now;
+                slope += slopes[q] * now;
+                value += values[q] * now;
+                const double next = 2.0 * t * now - before;
+                before = now;
+                now = next;
+            }
+            row_.positive_gradients[i] = static_cast<float>(-weight * slope);
+            row_.note_value(i, value);
         }
     }
 

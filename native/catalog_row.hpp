@@ -1,7 +1,9 @@
 // The row operation of exact training: one user's scores over the whole catalogue go in, its loss comes out, and the scores
 // become the gradient. `docs/explanation/exact.md` derives it; the twins are the losses' `catalog_values`. Compiled once per variant.
 //
-//     H(x) = sum_j w_j sigma(s_j - x)^k        L = sum over the positives i of log H(s_i)
+//     H(x) = sum_j w_j sigma(s_j - x)^k        L = sum over the positives i of v_i log H(s_i)
+//
+// The weights v_i of the positives are 1 unless they are given.
 
 #pragma once
 
@@ -37,11 +39,23 @@ double exponential_row(const CatalogRow& row) {
         }
     });
     total += sum_of(sum);
-    const double positives = static_cast<double>(row.n_positives);
+    const double log_sum = static_cast<double>(highest) * row.exponent + ::log(total);
+    double positives = static_cast<double>(row.n_positives), value = 0.0;
+    if (row.positive_weights == nullptr) {
+        for (std::int64_t i = 0; i < row.n_positives; ++i) row.positive_gradients[i] = -k;
+        value = positives * log_sum - row.exponent * sum_of(row.positives, row.n_positives);
+    } else {
+        positives = sum_of(row.positive_weights, row.n_positives);
+        for (std::int64_t i = 0; i < row.n_positives; ++i) {
+            const double own = log_sum - row.exponent * static_cast<double>(row.positives[i]);
+            row.positive_gradients[i] = -k * row.positive_weights[i];
+            row.note_value(i, own);
+            value += row.weight_of(i) * own;
+        }
+    }
     const float factor = static_cast<float>(positives * row.exponent / total);
     for (std::int64_t n = 0; n < row.padded; n += kLanes) store(row.scores + n, load(row.scores + n) * factor);
-    for (std::int64_t i = 0; i < row.n_positives; ++i) row.positive_gradients[i] = -k;
-    return positives * (static_cast<double>(highest) * row.exponent + ::log(total)) - row.exponent * sum_of(row.positives, row.n_positives);
+    return value;
 }
 
 constexpr double kSinglePrecisionUpTo = 20.0;

@@ -15,7 +15,9 @@ struct CatalogRow {
     double total_weight;
     const float* positives;
     std::int64_t n_positives;
+    const float* positive_weights;  // what multiplies the loss of each positive; null if nothing does
     float* positive_gradients;
+    double* positive_values;    // the loss of each positive before its weight; null if nobody asks
     double exponent;            // 1 / temperature
     double tolerance;           // of the interpolation; 0 takes `first_nodes` nodes whatever they give
     std::int64_t first_nodes;
@@ -25,6 +27,12 @@ struct CatalogRow {
     const double* lower_binomials;
     const double* lower_log_binomials;
     const double* cosines;      // cos(pi t / 256), t = 0 .. 511
+
+    double weight_of(std::int64_t i) const { return positive_weights == nullptr ? 1.0 : static_cast<double>(positive_weights[i]); }
+
+    void note_value(std::int64_t i, double value) const {
+        if (positive_values != nullptr) positive_values[i] = value;
+    }
 };
 
 // One step of Adam, its two bias corrections worked into `rate` and `shrink`.

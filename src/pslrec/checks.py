@@ -43,14 +43,14 @@ def number_from_zero(name: str, value: float) -> float:
 
 
 def share(name: str, value: float) -> float:
-    """The value, if it lies between 0 and 1, both excluded.
+    """The value, if it is above 0 and at most 1.
 
     Args:
         name: of the setting, for the message.
         value: what was given.
     """
-    if not 0.0 < value < 1.0:
-        raise ConfigError(f"`{name}` must lie between 0 and 1, both excluded, got {value}")
+    if not 0.0 < value <= 1.0:
+        raise ConfigError(f"`{name}` must be above 0 and at most 1, got {value}")
     return value
 
 

@@ -28,3 +28,15 @@ class FusedForm(NamedTuple):
     surrogate: str
     exponent: float = 1.0
     factor: float = 1.0
+
+
+class WeightedForm(NamedTuple):
+    """A log-sum or inside form, times a weight of its positive that the loss gives.
+
+    Args:
+        form: what the weight multiplies.
+        catalog_negatives: N; the sum over a whole catalogue is its mean times this.
+    """
+
+    form: FusedForm
+    catalog_negatives: int

@@ -122,6 +122,22 @@ def _place_of(error: Exception) -> str:
     return f" in {frames[-1].filename}, line {frames[-1].lineno}"
 
 
+class NameSuffix(NamedTuple):
+    """Names of parts that are made of other parts: `sl@20` is made of `sl` and of `20`.
+
+    Args:
+        mark: what separates the two.
+        is_valid: whether a text may stand after the mark.
+        make: makes the part from that of the first half, the whole name and the second half.
+        hint: what such names mean, for the message about an unknown one.
+    """
+
+    mark: str
+    is_valid: Callable[[str], bool]
+    make: Callable[[Any, str, str], Any]
+    hint: str
+
+
 class Origin(NamedTuple):
     """Where a part that is not one of pslrec's own came from.
 
@@ -200,6 +216,9 @@ class Registry(Generic[Part]):
         self._base = base
         # Entry points are looked for once, when the parts at hand do not answer a question.
         self._has_searched = False
+        self._suffix: NameSuffix | None = None
+        # Parts that were made for a name with a suffix, each with the part it was made of.
+        self._made: dict[str, tuple[Part, Part]] = {}
 
     def register(self, *names: str) -> Callable[[Part], Part]:
         """Decorator that files a part under one or more names."""
@@ -214,8 +233,12 @@ class Registry(Generic[Part]):
 
         return decorate
 
+    def extend(self, suffix: NameSuffix) -> None:
+        """Answer to names with a suffix as well; there are too many of them for `names` to list."""
+        self._suffix = suffix
+
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """All names, sorted; those with a suffix are not among them."""
         self._find_others()
         return sorted(self._parts)
 
@@ -227,6 +250,9 @@ class Registry(Generic[Part]):
         """
         for name, known in self._parts.items():
             if known is part:
+                return name
+        for name, (_, made) in self._made.items():
+            if made is part:
                 return name
         name = derived_name(self._checked(part))
         if name in self and not _is_same_definition(self._parts[name], part):
@@ -299,6 +325,7 @@ class Registry(Generic[Part]):
         if self._base is None:
             return
         registered = list(self._parts.values())
+        registered += [made for _, made in self._made.values()]
         found = None
         for part in _subclasses(self._base):
             is_ours = part.__module__.partition(".")[0] == __package__
@@ -310,21 +337,50 @@ class Registry(Generic[Part]):
         if found is not None:
             self._adopt(str(name), found)  # type: ignore[arg-type]
 
+    def _find_made(self, name: object) -> Part | None:
+        """The part of a name with a suffix, made when it is first asked for."""
+        if self._suffix is None or not isinstance(name, str):
+            return None
+        stem, mark, rest = name.rpartition(self._suffix.mark)
+        if not mark or not self._suffix.is_valid(rest) or stem not in self:
+            return None
+        of = self[stem]
+        known = self._made.get(name)
+        # A notebook defines a class again whenever its cell is run.
+        if known is None or known[0] is not of:
+            known = (of, self._suffix.make(of, name, rest))
+            self._made[name] = known
+        return known[1]
+
     def __getitem__(self, name: str) -> Part:
+        if name in self._parts:
+            return self._parts[name]
+        made = self._find_made(name)
+        if made is not None:
+            return made
         if name in self:
             return self._parts[name]
-        near = get_close_matches(str(name).lower(), self._parts, n=1)
+        raise UnknownNameError(self._unknown(str(name)))
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(name.lower(), self._parts, n=1)
+        meaning = ""
+        if self._suffix is not None:
+            meaning = f"; {self._suffix.hint}"
+            stem, mark, rest = name.rpartition(self._suffix.mark)
+            if mark and self._suffix.is_valid(rest):
+                stems = get_close_matches(stem.lower(), self._parts, n=1)
+                near = [f"{stem}{mark}{rest}" for stem in stems]
         hint = f"; did you mean `{near[0]}`?" if near else "."
-        raise UnknownNameError(
-            f"unknown {self.kind} `{name}`{hint} Available: {', '.join(self.names())}"
-        )
+        available = ", ".join(self.names())
+        return f"unknown {self.kind} `{name}`{hint} Available: {available}{meaning}"
 
     def __contains__(self, name: object) -> bool:
         if name not in self._parts:
             self._find_others()
         if name not in self._parts:
             self._find_unregistered(name)
-        return name in self._parts
+        return name in self._parts or self._find_made(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -14,8 +14,11 @@ TOTAL_WEIGHT = 30
 # One positive, several, nearly the whole catalogue.
 N_POSITIVES = (1, 38, 9, 3, 20, 2)
 
+# Some of the losses with top-K weighting, which no list holds.
+WEIGHTED = ["bsl@20", "psl-relu@20", "psl-tanh@20", "sl@20"]
+
 CASES = [
-    *[(name, {}) for name in LOSSES.names()],
+    *[(name, {}) for name in [*LOSSES.names(), *WEIGHTED]],
     *[("sl", {"temperature": temperature}) for temperature in (*TEMPERATURES, 0.15)],
     *[
         (
@@ -32,6 +35,10 @@ CASES = [
     ],
     ("adv-infonce", {"variant": "original"}),
     ("sl@k", {"detach_weight": True}),
+    ("psl-relu@20", {"detach_weight": True}),
+    ("bsl@20", {"positive_temperature": 0.05, "negative_temperature": 0.15}),
+    ("psl@20", {"surrogate": "exp-exp", "temperature": 0.15}),
+    *[("psl@20", {"surrogate": surrogate, "form": "inside"}) for surrogate in ("tanh", "relu")],
     ("llpauc", {"variant": "original", "beta": 0.1}),
     ("bce", {"negative_weight": 3.0}),
     ("mse", {"negative_weight": 3.0}),
@@ -135,7 +142,7 @@ def test_inside_form_without_a_value_raises(surrogate, what):
         loss.catalog_values(view_of(loss))
 
 
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), *WEIGHTED])
 def test_values_do_not_depend_on_the_piece(name, monkeypatch):
     loss = built(name, {})
     view = view_of(loss)
@@ -181,7 +188,7 @@ def test_adversary_learns_in_its_own_phase_alone(phase, expected):
     assert all(table.grad is None or float(table.grad.abs().max()) > 0 for table in tables)
 
 
-@pytest.mark.parametrize("name", ["adv-infonce", "sl@k"])
+@pytest.mark.parametrize("name", ["adv-infonce", "sl@k", *WEIGHTED])
 def test_catalog_negatives_scale_the_sum(name):
     loss = built(name, {})
     view = view_of(loss)
@@ -214,6 +221,6 @@ def test_thresholds_are_the_kth_largest_of_the_whole_row():
     assert loss.thresholds(torch.arange(3)).tolist() == pytest.approx([-0.5, 0.0, 0.1])
 
 
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), *WEIGHTED])
 def test_every_loss_says_what_it_is_on_the_catalogue(name):
     assert LOSSES[name].catalog_values is not Loss.catalog_values

@@ -555,6 +555,8 @@ def test_lists_of_losses_and_backbones_name_them_all(
     )
     assert "temperature = 0.1" in losses
     assert "one negative per pair" in losses
+    assert losses.count("NAME@K") == 1
+    assert "@20" not in losses.partition("NAME@K")[0]
     assert "contrast_weight = 0.2" in backbones
     assert "unique_contrast = false" in backbones
 

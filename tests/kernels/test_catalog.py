@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from pslrec.forms import FusedForm
-from pslrec.kernels._catalog import CatalogPass, catalog_row_values, row_gradients
+from pslrec.kernels._catalog import (
+    CatalogPass,
+    PositiveWeighting,
+    catalog_row_values,
+    row_gradients,
+    weighted_row_gradients,
+)
 from pslrec.kernels._log_sum import SURROGATES
 from pslrec.kernels._native import IS_COMPILED, native
 from pslrec.losses import SURROGATES as LOSS_SURROGATES
@@ -23,6 +29,8 @@ pytestmark = pytest.mark.skipif(
 TEMPERATURES = (0.005, 0.025, 0.05, 0.1, 1 / 7, 0.15, 0.25)
 N_ITEMS = 450
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-4
+# Of one positive, which at an end of the interpolated interval may be less exact than the mean of a row.
+POSITIVE_TOLERANCE = 1e-5
 
 
 def lists(*rows):
@@ -473,3 +481,122 @@ def test_graphs_that_are_alive_at_once_do_not_share_memory():
 
     for together, alone in zip(gradients(True), gradients(False), strict=True):
         assert torch.equal(together, alone)
+
+
+WEIGHTED = [
+    *(FusedForm("log-sum", surrogate, 10.0) for surrogate in SURROGATES),
+    *(FusedForm("log-sum", surrogate, exponent_of(0.025)) for surrogate in SURROGATES),
+    FusedForm("log-sum", "relu", 1.5),
+    FusedForm("log-sum", "relu", exponent_of(0.15)),
+    *(FusedForm("inside", surrogate, 10.0) for surrogate in ("tanh", "relu", "softplus")),
+    FusedForm("inside", "atan", 1.0),
+    FusedForm("mean", "softplus"),
+]
+
+
+def some_weights(block):
+    n_pairs = len(block.pairs()[0])
+    return torch.rand(n_pairs, generator=torch.Generator().manual_seed(6))
+
+
+def assert_weighted_exact(scores, block, operation):
+    weights = some_weights(block)
+    inputs = torch.tensor(scores, dtype=torch.float32).double().requires_grad_()
+    each = all_pairs(inputs, block, operation)
+    (each * weights).sum().backward()
+    slopes = torch.tensor(scores, dtype=torch.float32)
+    values = weighted_row_gradients(slopes, block.lists, operation, weights)
+    value_errors = (values - each.detach()).abs() / each.detach().abs().clamp_min(1.0)
+    assert float(value_errors.max()) <= POSITIVE_TOLERANCE, operation
+    sizes = inputs.grad.abs().amax(1).clamp_min(1e-30)
+    slope_errors = (slopes - inputs.grad).abs().amax(1) / sizes
+    assert float(slope_errors.max()) <= GRADIENT_TOLERANCE, operation
+
+
+@each_shape
+def test_weighted_positives_equal_all_pairs(shape, variant):
+    for operation in WEIGHTED:
+        assert_weighted_exact(*example(shape), operation)
+
+
+def test_weighted_mean_equals_all_pairs_however_far_scores_lie_apart(variant):
+    for stretch in (20.0, 1e4):
+        for shape in (around_the_first_nodes, long_history_far_apart):
+            assert_weighted_exact(*example(shape, stretch), FusedForm("mean", "softplus"))
+
+
+def test_weights_of_one_change_nothing():
+    for operation in WEIGHTED:
+        for shape in (around_the_first_nodes, long_history_far_apart):
+            scores, block = example(shape)
+            expected, slopes = exact(scores, block, operation)
+            owners, _ = block.pairs()
+            weighted_slopes = torch.tensor(scores, dtype=torch.float32)
+            ones = torch.ones(len(owners))
+            values = weighted_row_gradients(weighted_slopes, block.lists, operation, ones)
+            sums = torch.zeros_like(expected).index_add(0, owners, values)
+            torch.testing.assert_close(sums, expected, rtol=1e-6, atol=1e-6)
+            size = float(slopes.abs().max())
+            torch.testing.assert_close(weighted_slopes.double(), slopes, rtol=0, atol=1e-6 * size)
+
+
+def test_a_weight_for_each_positive_is_asked_for():
+    block = block_of([np.array([0, 3])], N_ITEMS)
+    with pytest.raises(ValueError, match=r"each of the block's 2 positives, got shape \(3,\)"):
+        weighted_row_gradients(
+            torch.zeros(1, N_ITEMS), block.lists, FusedForm("log-sum", "exp"), torch.ones(3)
+        )
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_total_weights_are_those_of_the_rows(noise):
+    generator = np.random.default_rng(1)
+    positives = choose(generator, 10, 80, 5)
+    false = [np.setdiff1d(generator.choice(N_ITEMS, 3), own) for own in positives[:2]] + [
+        np.zeros(0, dtype=int)
+    ]
+    block = block_of(positives, N_ITEMS, false, noise=noise)
+    expected = block.weights(torch.float64).sum(dim=1)
+    torch.testing.assert_close(block.lists.total_weights(), expected)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("is_attached", [True, False])
+@pytest.mark.parametrize("kind", ["log-sum", "inside"])
+@pytest.mark.parametrize("surrogate", ["relu", "softplus"])
+def test_gradient_of_weights_is_in_that_of_the_tables(kind, surrogate, is_attached, noise):
+    generator = np.random.default_rng(3)
+    positives = choose(generator, 3, 30, 1)
+    false = [np.setdiff1d(generator.choice(N_ITEMS, 3), own) for own in positives]
+    block = block_of(positives, N_ITEMS, false, noise=noise)
+    start = [
+        torch.nn.functional.normalize(
+            torch.randn(n, 8, generator=torch.Generator().manual_seed(n)), dim=1
+        )
+        for n in (3, N_ITEMS)
+    ]
+    thresholds = torch.tensor([0.1, -0.2, 0.3])
+
+    def weigh(scores, owners):
+        if not is_attached:
+            scores = scores.detach()
+        return torch.sigmoid((scores - thresholds[owners].to(scores.dtype)) / 0.2)
+
+    fused = [table.clone().requires_grad_() for table in start]
+    plain = [table.double().requires_grad_() for table in start]
+    operation = FusedForm(kind, surrogate, 10.0)
+    weighting = PositiveWeighting(weigh, draws=1000)
+    values = catalog_row_values(*fused, block.lists, operation, scale=0.5, weighting=weighting)
+    factors = torch.tensor([0.3, 0.7, 0.5], dtype=torch.float64)
+    (values * factors).sum().backward()
+
+    owners, items = block.pairs()
+    scores = plain[0] @ plain[1].T * 0.5
+    shares = 1000 / block.weights(torch.float64).sum(dim=1)
+    each = all_pairs(scores, block, operation) + shares.log()[owners]
+    each = weigh(scores[owners, items], owners) * each
+    (each * factors[owners]).sum().backward()
+    expected = torch.zeros(3, dtype=torch.float64).index_add(0, owners, each.detach())
+    torch.testing.assert_close(values.detach(), expected, rtol=1e-5, atol=1e-5)
+    for ours, truth in zip(fused, plain, strict=True):
+        torch.testing.assert_close(ours.grad.double(), truth.grad, rtol=1e-4, atol=1e-5)

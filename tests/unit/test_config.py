@@ -71,7 +71,7 @@ def test_every_setting_can_be_set_and_comes_back_from_toml(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("backbone", BACKBONES.names())
-@pytest.mark.parametrize("loss", LOSSES.names())
+@pytest.mark.parametrize("loss", [*LOSSES.names(), "psl-relu@20", "bsl@5"])
 def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_out(
     loss: str, backbone: str
 ) -> None:
@@ -95,7 +95,7 @@ def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_
             node = node[part]
 
 
-@pytest.mark.parametrize("loss", LOSSES.names())
+@pytest.mark.parametrize("loss", [*LOSSES.names(), "psl-relu@20", "bsl@5"])
 def test_paper_protocol_draws_the_negatives_of_the_loss(loss: str) -> None:
     config = RunConfig.from_settings({"loss.name": loss, "evaluation.protocol": "paper"})
     assert config.resolved().sampling.negatives == LOSSES[loss].default_negatives

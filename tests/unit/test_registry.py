@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from pslrec.errors import ConfigError, MissingExtraError, PslrecError, UnknownNameError
-from pslrec.registry import Registry, constructor_parameters, derived_name, import_modules
+from pslrec.registry import (
+    NameSuffix,
+    Registry,
+    constructor_parameters,
+    derived_name,
+    import_modules,
+)
 
 
 @pytest.fixture
@@ -67,6 +73,42 @@ def test_unknown_name_is_a_key_error_and_one_of_ours(losses):
         losses["xyz"]
     with pytest.raises(PslrecError):
         losses["xyz"]
+
+
+@pytest.fixture
+def extended(losses):
+    losses.extend(NameSuffix("@", str.isdecimal, lambda *half: half, "`@K` may follow a name"))
+    return losses
+
+
+def test_name_with_a_suffix_is_made_of_the_part_before_it(extended):
+    assert extended["bpr@20"] == ("BPR", "bpr@20", "20")
+    assert extended["bpr@20"] is extended["bpr@20"]
+    assert extended["bpr@20@3"] == (extended["bpr@20"], "bpr@20@3", "3")
+    assert extended.name_of(extended["bpr@20"]) == "bpr@20"
+    assert "bpr@20" in extended
+    assert "bpr@x" not in extended
+    assert "bpr@" not in extended
+
+
+def test_name_with_a_suffix_is_not_listed(extended):
+    extended["bpr@20"]
+    assert extended.names() == ["bpr", "psl", "psl-relu"]
+    assert len(extended) == 3
+
+
+def test_name_that_is_registered_comes_before_one_with_a_suffix(extended):
+    extended.register("bpr@5")("another")
+    assert extended["bpr@5"] == "another"
+
+
+def test_unknown_name_with_a_suffix_suggests_one_with_it(extended):
+    with pytest.raises(UnknownNameError) as caught:
+        extended["bprr@20"]
+    assert (
+        str(caught.value) == "unknown loss `bprr@20`; did you mean `bpr@20`? "
+        "Available: bpr, psl, psl-relu; `@K` may follow a name"
+    )
 
 
 def test_missing_extra_says_what_to_install():

@@ -32,6 +32,10 @@ from pslrec.files import (
 )
 from pslrec.training import Checkpoint, EpochFinished, Event, Progress, TrainingStarted
 
+# Settings as they were given, where `auto` completes them, and what it tried and chose.
+REQUEST_FILE = "request.toml"
+CHOICE_FILE = "choice.json"
+
 
 class RunStage:
     """What one training leaves in a run directory: checkpoint, log, and the best tables.
@@ -209,6 +213,24 @@ class RunDirectory(RunStage):
         # Last: a directory without this file is one in which no run was started, so a crash
         # before this line leaves nothing that has to be cleaned up.
         write_text(self.path / "format", f"{FORMAT}\n", error=ArtifactError)
+
+    def write_request(self, config_toml: str) -> None:
+        """Write the settings as they were given, before `auto` completes them.
+
+        A run that is stopped while it chooses can then be started again from them.
+        """
+        write_text(self.path / REQUEST_FILE, config_toml, error=ArtifactError)
+
+    def write_choice(self, record: Mapping[str, Any]) -> None:
+        """Write what `auto` tried and chose."""
+        text = json.dumps(record, indent=2)
+        write_text(self.path / CHOICE_FILE, f"{text}\n", error=ArtifactError)
+
+    def read_choice(self) -> dict[str, Any] | None:
+        """Read what `auto` tried and chose; `None` for a run whose settings were all given."""
+        if not (self.path / CHOICE_FILE).exists():
+            return None
+        return read_json(self.path / CHOICE_FILE, error=ArtifactError)
 
     def read_config(self) -> dict[str, Any]:
         """Read the configuration, section by section."""

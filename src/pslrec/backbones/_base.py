@@ -83,6 +83,8 @@ class Backbone(nn.Module, ABC):
     # in the history. Training then hides a part of every history and predicts it from the rest.
     sums_histories: ClassVar[bool] = False
     default_initialization: ClassVar[str] = "normal"
+    # The learning rate that `auto` takes, for 64 columns and steps of 256 to 4,096 pairs.
+    auto_rate: ClassVar[float] = 0.004
     search_space: ClassVar[SearchSpace] = {}
     # Torch types calls of a module as Any.
     __call__: Callable[..., Representations]

@@ -1,7 +1,9 @@
 """How the tables of a backbone start: drawn at random, or read off the training matrix."""
 
 import math
+import weakref
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +22,7 @@ Draw = Callable[[int, int, torch.Generator], Tensor]
 SPARE_DIRECTIONS = 16
 POWER_ROUNDS = 12
 NOISE_OF_EMPTY_ROWS = 0.01
-# Chosen on validation data, see reproductions/accuracy.
+# Chosen on validation data, see reproductions/presets.
 SPECTRAL_POWER = 3.0
 # The longest items would leave all others near zero; their lengths are cut to this quantile.
 LENGTH_QUANTILE = 0.99
@@ -166,7 +168,7 @@ def spectral_tables(
     """
     # One column fewer than there are, for the lengths of the items.
     rank = max(dimension - 1, 1)
-    left, values, right = truncated_svd(normalized_matrix(train), rank=rank, generator=generator)
+    left, values, right = _decomposition(train, rank, generator)
     users = _unit_rows(left * values**power, dimension, generator)
     if dimension == 1:
         items = _unit_rows(right * values**power, dimension, generator)
@@ -192,7 +194,7 @@ def spectral_history_tables(
     Arguments as in `spectral_tables`.
     """
     rank = max(dimension - 1, 1)
-    _, values, right = truncated_svd(normalized_matrix(train), rank=rank, generator=generator)
+    _, values, right = _decomposition(train, rank, generator)
     degrees = np.bincount(train.rows.items, minlength=train.n_items)
     rarity = torch.from_numpy(degrees.clip(min=1) ** -0.5).to(right.dtype)
     sent = right * values ** (power - 1) * rarity.unsqueeze(1)
@@ -240,6 +242,40 @@ def _noise_and_norms(
     norms = vectors.norm(dim=1)
     typical = norms.square().mean().sqrt()
     return table, norms, norms > SHORTEST_ROW * typical
+
+
+class _Decomposed(NamedTuple):
+    train: "weakref.ref[Interactions]"
+    rank: int
+    state_before: Tensor
+    state_after: Tensor
+    parts: tuple[Tensor, Tensor, Tensor]
+
+
+# The last decomposition of a few training sets: a race trains from the same start several times, and
+# a decomposition costs as much as an epoch or two.
+_MOST_KEPT = 4
+_last: list[_Decomposed] = []
+
+
+def _decomposition(
+    train: Interactions, rank: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The decomposition of the normalised training matrix; nobody may write to what comes back."""
+    state = generator.get_state()
+    # A copy: another thread may replace the last one meanwhile.
+    for known in _last:
+        is_same = known.train() is train and known.rank == rank
+        if is_same and torch.equal(known.state_before, state):
+            # As if the directions had been drawn again.
+            generator.set_state(known.state_after)
+            return known.parts
+    parts = truncated_svd(normalized_matrix(train), rank=rank, generator=generator)
+    found = _Decomposed(weakref.ref(train), rank, state, generator.get_state(), parts)
+    # One of each training set, and none of those that are gone.
+    others = [known for known in _last if known.train() not in (None, train)]
+    _last[:] = [*others[1 - _MOST_KEPT :], found]
+    return parts
 
 
 def truncated_svd(

@@ -31,7 +31,8 @@ Preset = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Settings that belong together: fast or best. Explicit options override it.",
+        help="auto finds settings by a short race on validation data, best the dimension as well; "
+        "fast and paper have fixed ones. Explicit options override it. Default: auto.",
     ),
 ]
 Settings = Annotated[

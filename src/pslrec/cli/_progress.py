@@ -13,6 +13,8 @@ from pslrec.training import (
     EpochFinished,
     EstimateMade,
     Event,
+    SettingsChosen,
+    SettingsTried,
     TrainingStarted,
     described_memory,
 )
@@ -96,6 +98,13 @@ class TrainingProgress(EpochBar):
                 self._show(event.epoch + event.batch / self._n_batches, event.loss)
         elif isinstance(event, EpochFinished):
             self._show_epoch(event)
+        elif isinstance(event, SettingsTried):
+            self._tell(
+                f"auto tried {event.settings}: validation {event.validation:.4f}, "
+                f"{event.seconds:.1f} s"
+            )
+        elif isinstance(event, SettingsChosen):
+            self._tell(event.sentence)
 
     def _start(self, event: TrainingStarted) -> None:
         self._n_epochs = event.n_epochs

@@ -39,6 +39,7 @@ def configured(
     """Put the settings of a run together.
 
     `--set` overrides options such as `--loss`, these override a preset, and that overrides a file.
+    Without a file, the preset is `auto` if none is given.
 
     Args:
         options: values by the name of their setting; `None` where an option was not given.
@@ -46,14 +47,17 @@ def configured(
         preset: name of a bundle of settings.
         file: a TOML file with settings.
     """
-    from pslrec.config import RunConfig, preset_settings
+    from pslrec.config import DEFAULT_PRESET, RunConfig, preset_settings
 
+    if preset is None and file is None:
+        preset = DEFAULT_PRESET
     chosen = {name: value for name, value in options.items() if value is not None} | settings
     if "data.source" in chosen:
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
     if preset is not None:
         # After the loss is known: with another loss than its own, a preset leaves out its options.
-        chosen = preset_settings(preset, loss=chosen.get("loss.name")) | chosen
+        parts = {"loss": chosen.get("loss.name"), "backbone": chosen.get("backbone.name")}
+        chosen = preset_settings(preset, **parts) | chosen
     if file is None:
         return RunConfig.from_settings(chosen, None)
     base = RunConfig.from_toml(file)

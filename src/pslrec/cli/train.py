@@ -103,10 +103,12 @@ def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -
         raise ConfigError("`--resume` needs `--out`, the directory of the run to resume")
     if config is not None:
         return config
-    own = out / "config.toml"
-    if own.exists():
-        check_regular(own, error=ConfigError)
-        return own
+    # Until `auto` has chosen, there are only the settings as they were given.
+    for name in ("config.toml", "request.toml"):
+        own = out / name
+        if own.exists():
+            check_regular(own, error=ConfigError)
+            return own
     # With DATA a new run starts: a script can then use one command for the first attempt and
     # for all that follow.
     if data is None:

@@ -1,11 +1,12 @@
 """What a run is made of: one typed section per stage, strict TOML in and out."""
 
 from pslrec.config._parts import part_settings
-from pslrec.config._presets import PRESETS, preset_settings
+from pslrec.config._presets import DEFAULT_PRESET, PRESETS, preset_settings
 from pslrec.config._run_config import RunConfig, component_options, setting_names
 from pslrec.config._sections import DataSection, NoiseSection, SamplingSection, TrainingSection
 
 __all__ = [
+    "DEFAULT_PRESET",
     "PRESETS",
     "DataSection",
     "NoiseSection",

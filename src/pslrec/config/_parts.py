@@ -34,7 +34,9 @@ def part_settings(section: str, part: Any) -> dict[str, Any]:
     registry = REGISTRIES[section]
     if isinstance(part, type):
         return {f"{section}.name": registry.name_of(part)}
-    settings = {f"{section}.name": registry.name_of(type(part))}
+    # A loss that weighs another one is configured by a class that is named after both.
+    kind = getattr(part, "configured_by", type(part))
+    settings = {f"{section}.name": registry.name_of(kind)}
     for name, value in _options(section, part).items():
         # `None` is an option that is not set; TOML has no word for it.
         if value is not None:

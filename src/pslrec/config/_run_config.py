@@ -10,9 +10,10 @@ import tomli_w
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from pslrec.artifacts import check_parts
+from pslrec.artifacts import check_parts, flat_settings
 from pslrec.backbones import BACKBONES, NOT_SETTINGS
 from pslrec.config._sections import (
+    AutoSection,
     BackboneSection,
     ComponentSection,
     DataSection,
@@ -49,6 +50,7 @@ class RunConfig(Section):
     sampling: SamplingSection = SamplingSection()
     training: TrainingSection = TrainingSection()
     evaluation: EvaluationSection = EvaluationSection()
+    auto: AutoSection = AutoSection()
 
     @classmethod
     def from_settings(
@@ -62,7 +64,8 @@ class RunConfig(Section):
         """
         tree: dict[str, Any] = {}
         if base is not None:
-            tree = base.model_dump(exclude_none=True)
+            # What was not set stays so: `given` tells what was.
+            tree = base.model_dump(exclude_none=True, exclude_unset=True)
         for name, value in settings.items():
             if name in cls.model_fields and not isinstance(value, Mapping):
                 allowed = ", ".join(_settings_of(name))
@@ -112,6 +115,18 @@ class RunConfig(Section):
     def to_toml(self) -> str:
         """The configuration as TOML; settings without a value are left out."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def given_toml(self) -> str:
+        """As TOML, but only the settings that were `given`."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True, exclude_unset=True))
+
+    def given(self) -> set[str]:
+        """Names of the settings that were set, to whatever value; the others have their defaults.
+
+        >>> sorted(RunConfig.from_settings({"training.epochs": 200, "loss.name": "sl"}).given())
+        ['loss.name', 'training.epochs']
+        """
+        return set(flat_settings(self.model_dump(exclude_unset=True)))
 
     def part_names(self) -> dict[str, str]:
         """The names of the loss and the backbone, by section."""

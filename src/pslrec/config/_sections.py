@@ -264,6 +264,22 @@ def _as_tuple(value: object) -> object:
     return value
 
 
+class AutoSection(Section):
+    """Settings that are found instead of given."""
+
+    mode: Literal["off", "on", "best"] = Field(
+        "off",
+        description="on: find settings that were not given by rules and a short race on "
+        "validation; best: the dimension as well",
+    )
+    backbones: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+        (), description="other backbones that are tried, where a whole training takes a second"
+    )
+    chosen: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+        (), description="settings that were found; with any here, nothing is searched again"
+    )
+
+
 class EvaluationSection(Section):
     """How a model is evaluated."""
 

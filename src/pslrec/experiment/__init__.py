@@ -1,6 +1,7 @@
 """The one place where a run is put together: configuration in, trained and evaluated model out."""
 
 from pslrec.experiment._assembly import build_batches, build_model
+from pslrec.experiment._auto import Choice
 from pslrec.experiment._evaluating import evaluate_run, is_selected_on_test
 from pslrec.experiment._inputs import (
     TrainingData,
@@ -8,13 +9,14 @@ from pslrec.experiment._inputs import (
     load_training_data,
     with_validation,
 )
-from pslrec.experiment._running import MemoryStore, RunResult, run
+from pslrec.experiment._running import MemoryStore, RunResult, prepare_run, run
 from pslrec.experiment._saving import copy_run, finished_run, save_run
 from pslrec.experiment._searching import VALIDATION_FILE, evaluate_chosen, train_on_validation
 from pslrec.experiment._tuned_baseline import Try, TunedBaseline, tuned_baseline
 
 __all__ = [
     "VALIDATION_FILE",
+    "Choice",
     "MemoryStore",
     "RunResult",
     "TrainingData",
@@ -29,6 +31,7 @@ __all__ = [
     "is_selected_on_test",
     "load_dataset",
     "load_training_data",
+    "prepare_run",
     "run",
     "save_run",
     "train_on_validation",

@@ -12,11 +12,8 @@ from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._warm_start import start_warm
 from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
-from pslrec.sampling import PairBatches, UserBlocks
+from pslrec.sampling import Hiding, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
-
-# Of every history, where a backbone that sums histories has no setting `visible`.
-DEFAULT_VISIBLE = 0.5
 
 
 def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]:
@@ -73,7 +70,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         data: the training pairs, and false negatives for the noise setting.
     """
     sampling = config.sampling
-    visible = _visible_share(config)
+    hiding = _hiding(config)
     if isinstance(sampling.negatives, str):
         return UserBlocks(
             data.train,
@@ -82,7 +79,7 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
             include_positives=sampling.include_positives,
             false_negatives=data.false_negatives,
             noise=sampling.noise.probability,
-            visible=visible,
+            hiding=hiding,
             seed=config.training.seed,
         )
     if sampling.include_positives:
@@ -97,16 +94,20 @@ def build_batches(config: RunConfig, data: TrainingData) -> PairBatches | UserBl
         false_negatives=data.false_negatives,
         noise=sampling.noise.probability,
         replacement=sampling.replacement,
-        visible=visible,
+        hiding=hiding,
         seed=config.training.seed,
     )
 
 
-def _visible_share(config: RunConfig) -> float | None:
-    """How much of every history a step may see; `None` where users have rows of their own."""
+def _hiding(config: RunConfig) -> Hiding | None:
+    """How histories are divided; `None` where users have rows of their own."""
     kind = BACKBONES[config.backbone.name]
     if not kind.sums_histories:
         return None
     options = config.resolved().backbone.options()
-    # A backbone from outside may leave the share to us.
-    return float(options.get("visible", DEFAULT_VISIBLE))
+    # A backbone from outside may have neither setting.
+    defaults = Hiding()
+    return Hiding(
+        float(options.get("visible", defaults.visible)),
+        str(options.get("predicts", defaults.predicts)),
+    )

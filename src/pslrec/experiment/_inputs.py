@@ -150,6 +150,44 @@ def with_validation(data: TrainingData) -> TrainingData:
     )
 
 
+def further_folds(data: TrainingData, config: RunConfig, n_folds: int) -> list[TrainingData]:
+    """The same data with other validation parts, drawn by the same rule; the test part stays.
+
+    Args:
+        data: training and validation data are divided again.
+        config: complete; says how the validation part was carved out.
+        n_folds: how many.
+
+    Returns:
+        Nothing where the validation part was not drawn at random, or there is noise.
+    """
+    section = config.data
+    rule = section.validation
+    validation = data.dataset.validation
+    if rule in (None, "none") or validation is None or data.false_negatives is not None:
+        return []
+    whole = with_validation(data).dataset
+
+    def carved(seed: int) -> Dataset:
+        return carve_validation(whole, rule, split=section.split, seed=seed)
+
+    again = carved(section.validation_seed).validation
+    if again is None or not np.array_equal(_pairs_of(again), _pairs_of(validation)):
+        # It came with the data, perhaps from another time or place.
+        return []
+    folds = []
+    for number in range(1, n_folds + 1):
+        dataset = carved(section.validation_seed + number)
+        fold = dataset.validation
+        if fold is not None and not np.array_equal(_pairs_of(fold), _pairs_of(validation)):
+            folds.append(TrainingData(dataset, dataset.train))
+    return folds
+
+
+def _pairs_of(part: Interactions) -> np.ndarray:
+    return np.sort(part.pair_keys())
+
+
 def _planted(train: Interactions, noise: NoiseSection) -> FalseNegatives:
     return plant_false_negatives(
         train,

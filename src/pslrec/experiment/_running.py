@@ -18,6 +18,7 @@ from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment._assembly import build_batches, build_resolved_model
+from pslrec.experiment._auto import Choice, choose_settings
 from pslrec.experiment._evaluating import evaluate_model, evaluate_refit, selection_metric
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
@@ -75,23 +76,83 @@ def run(
     >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
     ['best_epoch', 'evaluated', 'exchangeability']
     """
-    config = config.resolved()
     with enough_memory(), ExitStack() as stack:
         directory = None
         if out is not None:
             # Locked until the metrics are written, against a second process that resumes.
             directory = stack.enter_context(RunDirectory(out, resume=resume))
-        training_data = load_run_data(config, directory, data)
+        config, training_data, choice = prepare_run(config, directory, data, listeners)
         if config.training.refit:
-            return _run_with_refit(config, training_data, directory, listeners)
+            return _run_with_refit(config, training_data, directory, listeners, choice)
         store: AnyStore = directory or MemoryStore()
         trainer = build_trainer(config, training_data, store, listeners, directory=directory)
         progress = trainer.fit()
         model = Model(store.read_tables(), trainer.loss.similarity)
         metrics, test = evaluate_model(config, training_data.dataset, model.scorer(), progress)
+        metrics |= _record_of(choice, directory)
         if directory is not None:
             directory.write_metrics(metrics)
         return RunResult(config, metrics, training_data.dataset, test, model)
+
+
+def prepare_run(
+    config: RunConfig,
+    directory: RunDirectory | None = None,
+    given: Interactions | Dataset | None = None,
+    listeners: Sequence[Listener] = (),
+) -> tuple[RunConfig, TrainingData, Choice | None]:
+    """Load the data of a run and choose what its settings leave open.
+
+    Args:
+        config: as the user gave it.
+        directory: of the run, if it has one.
+        given: data that are in memory already, as in `run`.
+        listeners: are told what `auto` does.
+
+    Returns:
+        The complete configuration, the data, and the choice if one was made now.
+    """
+    is_open = config.auto.mode != "off" and not config.auto.chosen
+    if not is_open:
+        config = config.resolved()
+        return config, load_run_data(config, directory, given), None
+    if directory is not None and directory.is_started:
+        # The settings were chosen before the run was stopped.
+        config = _with_chosen(config, directory).resolved()
+        return config, load_run_data(config, directory, given), None
+    data = load_run_data(config.resolved(), directory, given)
+    if directory is not None:
+        directory.write_request(config.given_toml())
+
+    def try_out(trial: RunConfig, fold: TrainingData) -> float:
+        # Without listeners: the progress of a try would look like that of the run.
+        trainer = build_trainer(trial, fold, MemoryStore())
+        return trainer.fit().best_value
+
+    config, choice = choose_settings(config, data, try_out, listeners=listeners)
+    if directory is not None:
+        directory.write_choice(choice.record())
+    return config.resolved(), data, choice
+
+
+def _with_chosen(config: RunConfig, directory: RunDirectory) -> RunConfig:
+    """The settings as given, and those that were chosen when the run was started."""
+    stored = directory.read_config()
+    chosen = stored.get("auto", {}).get("chosen", [])
+    values = flat_settings(stored)
+    settings = {name: values[name] for name in chosen if name in values}
+    return RunConfig.from_settings({**settings, "auto.chosen": tuple(chosen)}, base=config)
+
+
+def _record_of(choice: Choice | None, directory: RunDirectory | None) -> dict[str, Any]:
+    """What `auto` chose, for `metrics.json`."""
+    if choice is not None:
+        return {"auto": choice.record()}
+    if directory is not None:
+        record = directory.read_choice()
+        if record is not None:
+            return {"auto": record}
+    return {}
 
 
 def _run_with_refit(
@@ -99,6 +160,7 @@ def _run_with_refit(
     data: TrainingData,
     directory: RunDirectory | None,
     listeners: Sequence[Listener],
+    choice: Choice | None,
 ) -> RunResult:
     # Before the first training, which would be wasted if there is no validation part.
     whole = with_validation(data)
@@ -116,6 +178,7 @@ def _run_with_refit(
     model = refit(config, whole, refit_store, progress, listeners, horizon=horizon)
     metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen)
     metrics["refit"]["horizon"] = horizon
+    metrics |= _record_of(choice, directory)
     if directory is not None:
         directory.write_metrics(metrics)
     return RunResult(config, metrics, data.dataset, test, model)

@@ -6,13 +6,18 @@
     mean      L_u = sum over the positives i of u of
               sum_j w_j log sigma(s_j - s_i) / sum_j w_j
 
+Where positives have weights v, a log-sum or an inside form becomes
+
+    L_u = sum over the positives i of u of v_i(s_i) * log(N / W_u * H_u(s_i)),    W_u = sum_j w_j
+
 One matrix product gives all scores of a block of users, a row operation turns them into the
 gradient in place, two more products carry it to users and items. `docs/explanation/exact.md` explains why
 the row operation does not grow with the number of positives. The twins are the losses themselves, by
 `catalog_values`.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +43,8 @@ OPERATIONS["inside", "softplus"] = 8
 OPERATIONS["inside", "atan"] = 9
 
 _SOFTMAX = FusedForm("log-sum", "exp")
+# Offsets, weights and values of the positives where none has a weight.
+_NOTHING_WEIGHTED = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), np.empty(0))
 
 
 class CatalogLists(NamedTuple):
@@ -58,6 +65,31 @@ class CatalogLists(NamedTuple):
     n_items: int
     false_negatives: Rows | None = None
     noise: float = 0.0
+
+    def total_weights(self) -> Tensor:
+        """What all negatives of each row weigh together, shape (block,), float64."""
+        n_plain = self.n_items - self.taken.lengths[self.owners]
+        totals = n_plain.astype(np.float64)
+        if self.false_negatives is not None and self.noise > 0:
+            # All draws of the false negatives together are to those of the others as noise to
+            # 1 - noise.
+            has_some = self.false_negatives.lengths[self.owners] > 0
+            totals[has_some] /= 1.0 - self.noise
+        return torch.from_numpy(totals)
+
+
+class PositiveWeighting(NamedTuple):
+    """Weights that multiply the loss of each positive, and the scale of the sum they multiply.
+
+    Args:
+        weigh: gives the weights, shape (pairs,), from the scores of the positives (pairs,) and the
+            row of the block that each belongs to (pairs,); differentiable in the scores, unless
+            the weights are to count as numbers.
+        draws: N; the sum over a user's negatives is their mean times this.
+    """
+
+    weigh: Callable[[Tensor, Tensor], Tensor]
+    draws: int
 
 
 def takes_catalog(vectors: Tensor, form: FusedForm) -> bool:
@@ -84,6 +116,53 @@ def row_gradients(
         tolerance: of the interpolation, relative to the loss; 0 stays at `first_nodes` nodes.
         first_nodes: how many nodes are tried first.
     """
+    return _row_operation(scores, lists, form, (tolerance, first_nodes), _NOTHING_WEIGHTED)
+
+
+def weighted_row_gradients(
+    scores: Tensor,
+    lists: CatalogLists,
+    form: FusedForm,
+    weights: Tensor,
+    *,
+    tolerance: float = TOLERANCE,
+    first_nodes: int = FIRST_NODES,
+) -> Tensor:
+    """The loss of every positive before its weight, shape (pairs,), float64.
+
+    The scores become the gradient of the weighted sum of these, in place; the weights count as
+    numbers in it. Other arguments as in `row_gradients`.
+
+    Args:
+        scores: shape (block, n_items), float32.
+        lists: what each row's items are.
+        form: what is computed.
+        weights: of the positives, in the order of `lists.positives.positions(lists.owners)`.
+        tolerance: as in `row_gradients`.
+        first_nodes: as in `row_gradients`.
+    """
+    offsets = np.zeros(len(scores) + 1, dtype=np.int64)
+    np.cumsum(lists.positives.lengths[lists.owners], out=offsets[1:])
+    n_pairs = int(offsets[-1])
+    # The compiled function reads wherever the offsets say.
+    if weights.shape != (n_pairs,):
+        raise ValueError(
+            f"`weights` must have one number for each of the block's {n_pairs} positives, "
+            f"got shape {tuple(weights.shape)}"
+        )
+    values = np.empty(n_pairs)
+    given = np.ascontiguousarray(weights.detach().numpy(), dtype=np.float32)
+    _row_operation(scores, lists, form, (tolerance, first_nodes), (offsets, given, values))
+    return torch.from_numpy(values)
+
+
+def _row_operation(
+    scores: Tensor,
+    lists: CatalogLists,
+    form: FusedForm,
+    interpolation: tuple[float, int],
+    of_positives: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> Tensor:
     values = torch.empty(len(scores), dtype=torch.float64)
     false_negatives = lists.false_negatives
     noise = lists.noise
@@ -94,8 +173,7 @@ def row_gradients(
     native.catalog_rows(
         OPERATIONS[form.kind, form.surrogate],
         form.exponent,
-        tolerance,
-        first_nodes,
+        *interpolation,
         scores.numpy(),
         lists.owners,
         lists.positives.offsets,
@@ -106,6 +184,7 @@ def row_gradients(
         false_negatives.items,
         noise,
         values.numpy(),
+        *of_positives,
     )
     return values
 
@@ -145,6 +224,27 @@ class CatalogPass:
     def values(self, lists: CatalogLists, form: FusedForm) -> Tensor:
         """`L_u` of every user by the last scores, which become its gradient in place."""
         return row_gradients(self.slopes, lists, form)
+
+    def weighted_values(
+        self, lists: CatalogLists, form: FusedForm, weighting: PositiveWeighting
+    ) -> Tensor:
+        """The same where positives have weights, whose own gradient is in what the scores become."""
+        positions, columns = lists.positives.positions(lists.owners)
+        owners = torch.from_numpy(positions)
+        items = torch.from_numpy(columns)
+        # Autograd calls this without a graph, and the weights need a small one of their own.
+        with torch.enable_grad():
+            scores = self.slopes[owners, items].requires_grad_()
+            weights = weighting.weigh(scores, owners)
+        log_sums = weighted_row_gradients(self.slopes, lists, form, weights)
+        scales = math.log(weighting.draws) - lists.total_weights().log()
+        log_sums += scales[owners]
+        if weights.requires_grad:
+            # A weight moves with the score of its positive alone.
+            (pulls,) = torch.autograd.grad(weights, scores, log_sums.to(weights.dtype))
+            self.slopes.index_put_((owners, items), pulls, accumulate=True)
+        values = torch.zeros(len(self.slopes), dtype=torch.float64)
+        return values.index_add_(0, owners, weights.detach() * log_sums)
 
     def gradients(self, users: Tensor, items: Tensor, factor: float) -> tuple[Tensor, Tensor]:
         """Gradients of `factor * sum(values)` in the tables; they hold until the next call.
@@ -225,7 +325,13 @@ def _idle_pass() -> CatalogPass:
 
 
 def catalog_row_values(
-    users: Tensor, items: Tensor, lists: CatalogLists, form: FusedForm, *, scale: float
+    users: Tensor,
+    items: Tensor,
+    lists: CatalogLists,
+    form: FusedForm,
+    *,
+    scale: float,
+    weighting: PositiveWeighting | None = None,
 ) -> Tensor:
     """`L_u` of every user of a block, float64; differentiable in `users` and `items`.
 
@@ -235,6 +341,7 @@ def catalog_row_values(
         lists: what each row's items are.
         form: what is computed; one that `takes_catalog`. Its factor is left to the caller.
         scale: factor of the scores: 1/2 makes half cosines of unit vectors.
+        weighting: of the positives, if they have weights; not for a `mean`.
     """
     # The compiled function writes wherever the lists say; a smaller table would be overrun.
     if len(users) != len(lists.owners) or len(items) != lists.n_items:
@@ -243,7 +350,7 @@ def catalog_row_values(
             f"{len(lists.owners)} users and of the catalogue's {lists.n_items} items, "
             f"got {len(users)} and {len(items)}"
         )
-    arguments = (users, items, lists, form, scale)
+    arguments = (users, items, lists, form, scale, weighting)
     values: Tensor = _CatalogRows.apply(*arguments)  # type: ignore[no-untyped-call]
     return values
 
@@ -266,13 +373,22 @@ def catalog_log_sums(lists: CatalogLists, *factors: tuple[Tensor, Tensor]) -> Te
 class _CatalogRows(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, users: Tensor, items: Tensor, lists: CatalogLists, form: FusedForm, scale: float
+        ctx: Any,
+        users: Tensor,
+        items: Tensor,
+        lists: CatalogLists,
+        form: FusedForm,
+        scale: float,
+        weighting: PositiveWeighting | None,
     ) -> Tensor:
         users = users.detach()
         items = items.detach()
         catalog_pass = _idle_pass()
         catalog_pass.scores((users, items), scale=scale)
-        values = catalog_pass.values(lists, form)
+        if weighting is None:
+            values = catalog_pass.values(lists, form)
+        else:
+            values = catalog_pass.weighted_values(lists, form, weighting)
         ctx.save_for_backward(users, items)
         ctx.catalog_pass = catalog_pass
         ctx.scale = scale
@@ -285,7 +401,7 @@ class _CatalogRows(torch.autograd.Function):
         found = ctx.catalog_pass.gradients_by_row(ctx.saved_tensors, factors, ctx.needs_input_grad)
         _IDLE.append(ctx.catalog_pass)
         ctx.catalog_pass = None  # a second way back would find another block's slopes
-        return *found, None, None, None
+        return *found, None, None, None, None
 
 
 class _LogSums(torch.autograd.Function):

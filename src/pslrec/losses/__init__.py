@@ -34,6 +34,7 @@ from pslrec.losses.mse import MSELoss, mse_loss
 from pslrec.losses.psl import PairwiseSoftmaxLoss, pairwise_softmax_loss
 from pslrec.losses.softmax import SoftmaxLoss, softmax_loss
 from pslrec.losses.softmax_at_k import SoftmaxAtKLoss, softmax_at_k_loss
+from pslrec.losses.top_k import TopK, log_sum_losses, top_k_weights
 from pslrec.registry import import_parts
 
 # A file put here is a loss by itself; the imports above are for those who use one alone.
@@ -62,12 +63,14 @@ __all__ = [
     "SoftmaxLoss",
     "Step",
     "Surrogate",
+    "TopK",
     "adv_infonce_loss",
     "bce_loss",
     "bilateral_softmax_loss",
     "bpr_loss",
     "differences",
     "llpauc_loss",
+    "log_sum_losses",
     "mse_loss",
     "number_from_zero",
     "one_of",
@@ -78,5 +81,6 @@ __all__ = [
     "search_grid",
     "softmax_at_k_loss",
     "softmax_loss",
+    "top_k_weights",
     "whole_number",
 ]

@@ -17,7 +17,7 @@ from pslrec.checks import one_of as one_of  # noqa: PLC0414
 from pslrec.checks import positive_number as positive_number  # noqa: PLC0414
 from pslrec.checks import whole_number as whole_number  # noqa: PLC0414
 from pslrec.errors import ConfigError, PslrecError
-from pslrec.forms import FusedForm
+from pslrec.forms import FusedForm, WeightedForm
 from pslrec.losses._catalog import CatalogFactors, CatalogStep, CatalogView
 from pslrec.registry import Registry, constructor_parameters
 from pslrec.rows import Rows
@@ -205,6 +205,22 @@ class Loss(nn.Module, ABC):
         """
         return None
 
+    def weighted_form(self) -> WeightedForm | None:
+        """The formula of a loss that is a fused form times `positive_weights`; `None` for others.
+
+        As with `fused_form`, a fused operation may then compute the loss.
+        """
+        return None
+
+    def positive_weights(self, positive_scores: Tensor, users: Tensor) -> Tensor:
+        """What multiplies the value of each positive, if the loss has a `weighted_form`.
+
+        Args:
+            positive_scores: shape (pairs,), with a graph.
+            users: row number of each pair's user, shape (pairs,).
+        """
+        raise NotImplementedError
+
     def catalog_values(self, view: CatalogView) -> Tensor:
         """The loss of each positive of a block over all its negatives, shape (pairs,).
 
@@ -247,6 +263,11 @@ class Loss(nn.Module, ABC):
         """Whether the loss defines `catalog_values_of_factors`."""
         own = type(self).catalog_values_of_factors
         return own is not Loss.catalog_values_of_factors
+
+    @property
+    def configured_by(self) -> "type[Loss]":
+        """The class that `options` construct this loss by; its name is that of the settings."""
+        return type(self)
 
     def options(self) -> dict[str, Any]:
         """The arguments that construct this loss again."""

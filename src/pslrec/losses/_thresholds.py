@@ -1,4 +1,4 @@
-"""The top-K thresholds of SL@K: what they are, and the positives they are found among."""
+"""The thresholds of top-K weighting: what they are, and the positives they are found among."""
 
 import torch
 from torch import Tensor, nn
@@ -14,18 +14,20 @@ class TopKThresholds(nn.Module):
     Args:
         setup: number of users and their training positives.
         k: list length.
+        lowest: the lowest score there is.
     """
 
     values: Tensor
     history: Tensor
 
-    def __init__(self, setup: Setup, *, k: int) -> None:
+    def __init__(self, setup: Setup, *, k: int, lowest: float = -0.5) -> None:
         super().__init__()
         if setup.history is None:
             raise ValueError(
                 "`history` must be given: thresholds are looked for among the training positives"
             )
         self.k = k
+        self.lowest = lowest
         self.register_buffer("values", torch.zeros(setup.n_users))
         self.register_buffer("history", padded_history(setup.history), persistent=False)
 
@@ -42,7 +44,7 @@ class TopKThresholds(nn.Module):
         if isinstance(step, CatalogStep):
             scores = step.scores()
             # Positives are among the scores of the whole row already.
-            found = top_k_threshold(scores, scores[:, :0], k=self.k)
+            found = top_k_threshold(scores, scores[:, :0], k=self.k, lowest=self.lowest)
             self.values[step.users] = found.to(self.values.dtype)
             return
         items = self.history[step.users]
@@ -50,7 +52,7 @@ class TopKThresholds(nn.Module):
         positive_scores = step.score(step.users, items.clamp(min=0))
         positive_scores = positive_scores.masked_fill(items < 0, -float("inf"))
         negative_scores = step.score(step.users, step.negatives)
-        found = top_k_threshold(positive_scores, negative_scores, k=self.k)
+        found = top_k_threshold(positive_scores, negative_scores, k=self.k, lowest=self.lowest)
         # Not `values[users] = found`: which of repeated users wins there depends on device and
         # threads.
         distinct, places = torch.unique(step.users, return_inverse=True)
@@ -61,23 +63,26 @@ class TopKThresholds(nn.Module):
         self.values[distinct] = found[last].to(self.values.dtype)
 
 
-def top_k_threshold(positive_scores: Tensor, negative_scores: Tensor, *, k: int) -> Tensor:
+def top_k_threshold(
+    positive_scores: Tensor, negative_scores: Tensor, *, k: int, lowest: float = -0.5
+) -> Tensor:
     """The k-th largest of each row of both tensors together, shape (batch,).
 
-    A row with fewer than k gives -1/2, the lowest half cosine: everything is within its top k.
+    A row with fewer than k gives the lowest score there is: everything is within its top k.
 
     Args:
-        positive_scores: half cosines of the user's positives, padded with -inf, shape (batch, any).
-        negative_scores: half cosines of the negatives, shape (batch, negatives).
+        positive_scores: scores of the user's positives, padded with -inf, shape (batch, any).
+        negative_scores: scores of the negatives, shape (batch, negatives).
         k: list length.
+        lowest: the lowest score there is, -1/2 for half cosines.
 
     >>> top_k_threshold(torch.tensor([[0.4, 0.1]]), torch.tensor([[0.3, -0.2, 0.0]]), k=2)
     tensor([0.3000])
     """
     candidates = torch.cat([positive_scores, negative_scores], dim=1)
     if candidates.shape[1] < k:
-        return torch.full_like(candidates[:, 0], -0.5)
-    return candidates.topk(k, dim=1).values[:, -1].clamp(min=-0.5)
+        return torch.full_like(candidates[:, 0], lowest)
+    return candidates.topk(k, dim=1).values[:, -1].clamp(min=lowest)
 
 
 def padded_history(history: Rows, *, share: float = 0.9) -> Tensor:

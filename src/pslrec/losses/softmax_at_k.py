@@ -1,16 +1,12 @@
-"""SL@K: the softmax loss weighted by whether a positive is near its user's top K."""
+"""SL@K: the softmax loss with top-K weighting, K a setting of its own."""
 
-import math
-from collections.abc import Mapping
+from typing import Any
 
-import torch
 from torch import Tensor
 
-from pslrec.losses import _base as base
-from pslrec.losses._base import Phase, Setup, Step, positive_number
-from pslrec.losses._catalog import CatalogStep, CatalogView
-from pslrec.losses._thresholds import TopKThresholds
-from pslrec.losses.softmax import softmax_loss
+from pslrec.losses._base import register_loss
+from pslrec.losses.softmax import SoftmaxLoss, softmax_loss
+from pslrec.losses.top_k import TopK, top_k_search_space, top_k_weights
 
 
 def softmax_at_k_loss(
@@ -41,53 +37,24 @@ def softmax_at_k_loss(
     return weights * softmax_loss(positive_scores, negative_scores, temperature=temperature)
 
 
-def top_k_weights(
-    positive_scores: Tensor, threshold: Tensor, *, weight_temperature: float, detach_weight: bool
-) -> Tensor:
-    """The weight of each positive, sigmoid((s - β) / τ_w), shape (batch,).
+@register_loss("sl@k")
+class SoftmaxAtKLoss(TopK):
+    """SL@K: sigmoid((s - β_u) / τ_w) log Σ_j exp((s_j - s) / τ), β_u the user's K-th score.
 
-    Arguments as in `softmax_at_k_loss`.
-    """
-    if detach_weight:
-        positive_scores = positive_scores.detach()
-    return torch.sigmoid((positive_scores - threshold) / weight_temperature)
-
-
-@base.register_loss("sl@k")
-class SoftmaxAtKLoss(base.Loss):
-    """SL@K: sigmoid((s - β_u) / τ_w) log Σ_j exp((s_j - s) / τ), β_u the user's threshold.
-
-    The threshold is about the K-th largest score of the user.
-
-    The published temperatures are for plain cosines: halve both. The sum over negatives is a sum
-    and no mean, as its scale counts here. β_u starts at 0; in the last of every `update_every`
-    epochs each step sets it, for its users, to the K-th largest score among the training positives
-    (lists cut at the length 90 % of users stay within) and the pair's negatives; in exact training
-    among all of both. Alone, the loss takes `threshold=`, β of each pair with shape (batch,), and
-    raises without it.
+    It is `TopK(SoftmaxLoss(temperature), k)`, which the name `sl@20` stands for as well. Here K is
+    a setting, as in the published study. Both published temperatures are for plain cosines: halve
+    them.
 
     Args:
         temperature: τ, for half cosines: the best of SL.
-        weight_temperature: τ_w, for half cosines.
+        weight_temperature: as in `TopK`, and so are all others.
         k: K, which also selects the model.
         update_every: epochs from one update of β to the next.
-        catalog_negatives: N in exact training: the sum over the catalogue is its mean times this,
-            so that it means what as many draws mean.
-        detach_weight: take the weight as a number. As published it is not: its gradient weakens the
-            pull on the positive, so the loss may rise with the positive's score.
+        catalog_negatives: N in exact training.
+        detach_weight: take the weight as a number.
     """
 
-    reference = "Yang et al., KDD 2025"
-    needs = frozenset({"threshold"})
-    falls_with_positive = False
-    search_space = base.search_grid(
-        {
-            "loss.temperature": base.TEMPERATURES,
-            "loss.weight_temperature": tuple(eighths / 8 for eighths in range(2, 13)),
-            "loss.update_every": (5, 20),
-        }
-    )
-    thresholds: TopKThresholds | None
+    search_space = top_k_search_space(SoftmaxLoss.search_space)
 
     def __init__(
         self,
@@ -99,69 +66,15 @@ class SoftmaxAtKLoss(base.Loss):
         catalog_negatives: int = 1000,
         detach_weight: bool = False,
     ) -> None:
-        super().__init__()
-        self.temperature = positive_number("temperature", temperature)
-        self.weight_temperature = positive_number("weight_temperature", weight_temperature)
-        self.k = base.whole_number("k", k)
-        self.selection_k = self.k
-        self.update_every = base.whole_number("update_every", update_every)
-        self.catalog_negatives = base.whole_number("catalog_negatives", catalog_negatives)
-        self.detach_weight = detach_weight
-        # Made by `build`, which knows the users; a state dict is loaded after that.
-        self.register_module("thresholds", None)
-        self._updates = False
-
-    def build(self, setup: Setup) -> None:
-        self.thresholds = TopKThresholds(setup, k=self.k)
-
-    def start_epoch(self, epoch: int, phase: Phase = "model") -> None:  # noqa: ARG002
-        self._updates = (epoch + 1) % self.update_every == 0
-
-    def extra_inputs(
-        self,
-        users: Tensor,
-        positives: Tensor,  # noqa: ARG002
-        negatives: Tensor,  # noqa: ARG002
-    ) -> dict[str, Tensor]:
-        return {"threshold": self._thresholds_of(users)}
-
-    def _thresholds_of(self, users: Tensor) -> Tensor:
-        if self.thresholds is None:
-            raise RuntimeError(
-                "`sl@k` has no thresholds yet: call `build`, or pass `threshold=` to the loss"
-            )
-        thresholds: Tensor = self.thresholds(users)
-        return thresholds
-
-    def catalog_values(self, view: CatalogView) -> Tensor:
-        scores = view.positive_scores
-        thresholds = self._thresholds_of(view.users)[view.owners]
-        # As many draws would add up to this on average. The scale of the sum counts here, as the
-        # weight multiplies its logarithm.
-        log_means = view.log_mean(view.scores / self.temperature)[view.owners]
-        log_sums = math.log(self.catalog_negatives) + log_means
-        weights = top_k_weights(
-            scores,
-            thresholds,
-            weight_temperature=self.weight_temperature,
-            detach_weight=self.detach_weight,
+        super().__init__(
+            SoftmaxLoss(temperature),
+            k,
+            weight_temperature,
+            update_every=update_every,
+            catalog_negatives=catalog_negatives,
+            detach_weight=detach_weight,
         )
-        return weights * (log_sums - scores / self.temperature)
 
-    def after_step(self, step: Step | CatalogStep | None = None) -> None:
-        if self._updates and self.thresholds is not None:
-            if step is None:
-                raise ValueError("`step` must be given in an epoch that updates the thresholds")
-            self.thresholds.update(step)
-
-    def _pairwise_values(
-        self, positives: Tensor, negatives: Tensor, extras: Mapping[str, Tensor], /
-    ) -> Tensor:
-        return softmax_at_k_loss(
-            positives,
-            negatives,
-            extras["threshold"],
-            temperature=self.temperature,
-            weight_temperature=self.weight_temperature,
-            detach_weight=self.detach_weight,
-        )
+    def options(self) -> dict[str, Any]:
+        """See `TopK`; K is not in the name here."""
+        return {**super().options(), "k": self.k}

@@ -57,11 +57,12 @@ class Recommender:
         loss: name of the ranking loss (`pslrec.losses.LOSSES` lists them), or a class or an
             instance of one, such as `MyLoss(0.3)`, whose options are taken over.
         backbone: name of the backbone (`pslrec.backbones.BACKBONES` lists them), or a class or an
-            instance.
+            instance; `auto` takes that of the preset.
         options: any other setting of a run. Short names work where they are unambiguous
             (`epochs=50`, `temperature=0.1`, `dimension=128`, `refit=True`), full names always do,
-            with two underscores for the dot (`training__epochs=50`). `preset="fast"` or
-            `preset="best"` sets several at once; explicit options override it.
+            with two underscores for the dot (`training__epochs=50`). What is left open is found by
+            rules and a short race on validation data: `preset="auto"`, the default. `"best"`
+            searches the dimension as well; `"fast"` and `"paper"` are fixed settings without a race.
 
     Attributes:
         model_: the `TrainedModel`, which works on row numbers instead of ids.
@@ -88,7 +89,7 @@ class Recommender:
     def __init__(
         self,
         loss: str | Loss | type[Loss] = "psl-relu",
-        backbone: str | Backbone | type[Backbone] = "mf",
+        backbone: str | Backbone | type[Backbone] = "auto",
         **options: Any,
     ) -> None:
         # Options are checked by `fit`: scikit-learn wants constructors that only store.

@@ -4,10 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from pslrec.backbones import BACKBONES
-from pslrec.config import RunConfig, part_settings, preset_settings, setting_names
+from pslrec.config import (
+    DEFAULT_PRESET,
+    RunConfig,
+    part_settings,
+    preset_settings,
+    setting_names,
+)
 from pslrec.errors import ConfigError
 from pslrec.losses import LOSSES
 from pslrec.registry import constructor_parameters
+
+# The backbone of the preset.
+AUTO = "auto"
 
 
 def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,26 +24,28 @@ def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[st
 
     An option is the last word of a setting (`epochs`, `temperature`, `dimension`), if no other
     setting ends in it, or the whole name with two underscores for the dot (`training__epochs`).
-    Options of the loss and the backbone come before others. `preset` sets several at once; explicit
-    options override it.
+    Options of the loss and the backbone come before others. `preset` sets several at once, `auto` if
+    it is not given; explicit options override it.
 
     Args:
         loss: name of the loss, or a class or an instance of one, see `part_settings`.
-        backbone: the same of the backbone.
+        backbone: the same of the backbone; `auto` leaves it to the preset.
         options: by their names; they override those of an instance.
 
-    >>> settings_of("sl", "mf", {"temperature": 0.2, "training__epochs": 5})
-    {'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2, 'training.epochs': 5}
+    >>> settings_of("sl", "mf", {"preset": "paper", "temperature": 0.2, "training__epochs": 5})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'auto.mode': 'off', 'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2,
+    'training.epochs': 5}
     """
-    parts = part_settings("loss", loss) | part_settings("backbone", backbone)
+    parts = part_settings("loss", loss)
+    if backbone != AUTO:
+        parts |= part_settings("backbone", backbone)
     loss_name = parts["loss.name"]
-    backbone_name = parts["backbone.name"]
-    settings: dict[str, Any] = {}
-    preset = options.get("preset")
-    if preset is not None:
-        # First, so that everything below overrides it.
-        settings = preset_settings(preset, loss=loss_name)
+    # First, so that everything below overrides it.
+    preset = options.get("preset") or DEFAULT_PRESET
+    settings = preset_settings(preset, loss=loss_name, backbone=parts.get("backbone.name"))
     settings |= parts
+    backbone_name = settings.get("backbone.name", RunConfig().backbone.name)
     for option, value in options.items():
         if option != "preset":
             settings[_setting(option, loss_name, backbone_name)] = value

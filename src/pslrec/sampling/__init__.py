@@ -2,15 +2,16 @@
 
 from pslrec.sampling._blocks import UserBlocks
 from pslrec.sampling._catalog_block import CatalogBlock, ReducedBlock
-from pslrec.sampling._hiding import HiddenHistories
+from pslrec.sampling._hiding import DividedHistories, Hiding
 from pslrec.sampling._noise import FalseNegatives, plant_false_negatives
 from pslrec.sampling._pairs import PairBatch, PairBatches
 from pslrec.sampling._pool import NegativePool
 
 __all__ = [
     "CatalogBlock",
+    "DividedHistories",
     "FalseNegatives",
-    "HiddenHistories",
+    "Hiding",
     "NegativePool",
     "PairBatch",
     "PairBatches",

@@ -11,7 +11,7 @@ from torch import Tensor
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
 from pslrec.sampling._catalog_block import CatalogBlock
-from pslrec.sampling._hiding import HiddenHistories
+from pslrec.sampling._hiding import DividedHistories, Hiding
 from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import generator
 
@@ -32,8 +32,8 @@ class UserBlocks:
             formula does.
         false_negatives: pairs that weigh as negatives all the same, for the noise setting.
         noise: the weight of all of them together; that of the other negatives is 1 - noise.
-        visible: hide the rest of every history in each epoch, which then are its only positives;
-            for backbones that are made of histories.
+        hiding: which part of every history a backbone that is made of histories may see, and which
+            part are positives.
         seed: of the order and of the draws.
     """
 
@@ -46,7 +46,7 @@ class UserBlocks:
         include_positives: bool = False,
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
-        visible: float | None = None,
+        hiding: Hiding | None = None,
         seed: int = 0,
     ) -> None:
         if batch_pairs < 1:
@@ -69,11 +69,11 @@ class UserBlocks:
             include_positives=include_positives,
         )
         self._counts = self._positives.lengths
-        self._hidden: HiddenHistories | None = None
-        if visible is not None:
-            self._hidden = HiddenHistories(self._positives, visible=visible, seed=seed)
+        self._divided: DividedHistories | None = None
+        if hiding is not None:
+            self._divided = DividedHistories(self._positives, hiding, seed=seed)
             # Nothing can be hidden of a single item.
-            self._counts = np.where(self._hidden.counts > 0, self._counts, 0)
+            self._counts = np.where(self._divided.n_positives > 0, self._counts, 0)
 
     def __len__(self) -> int:
         """Blocks of an epoch, at most."""
@@ -96,9 +96,9 @@ class UserBlocks:
     @property
     def n_divided(self) -> int:
         """Pairs that every epoch divides into visible and hidden ones."""
-        if self._hidden is None:
+        if self._divided is None:
             return 0
-        return self._hidden.n_pairs
+        return self._divided.n_pairs
 
     @cached_property
     def n_pairs(self) -> int:
@@ -124,8 +124,8 @@ class UserBlocks:
         blocks = np.split(users, cuts)
         visible = None
         positives = self._positives
-        if self._hidden is not None:
-            visible, positives = self._hidden.divide(epoch)
+        if self._divided is not None:
+            visible, positives = self._divided.divide(epoch)
         for number in range(first_batch, len(blocks)):
             # Ascending rows lie closer together in memory.
             rows = np.sort(blocks[number])

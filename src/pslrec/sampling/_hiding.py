@@ -1,5 +1,7 @@
 """Histories divided into a visible and a hidden part, for backbones that are made of histories."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pslrec.errors import DataError
@@ -12,33 +14,52 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-class HiddenHistories:
-    """Which items of every history an epoch hides.
+class Hiding(NamedTuple):
+    """How histories are divided in training.
+
+    Args:
+        visible: share of every history that may make its user's vector, rounded up.
+        predicts: which items are positives: `all`, or those that are `hidden`.
+    """
+
+    visible: float = 0.5
+    predicts: str = "all"
+
+
+class DividedHistories:
+    """Which items of every history an epoch hides, and which are positives.
 
     What is hidden depends on seed, epoch, user and item alone. How many are hidden is the same in
-    every epoch: at least one item is visible and, of two or more, one is hidden.
+    every epoch. At least one item is visible and, of two or more, one is hidden unless all are to
+    be visible.
 
     Args:
         histories: all items of every user, ascending.
-        visible: share of every history that is visible, rounded up.
+        hiding: how they are divided.
         seed: of the draws.
 
-    >>> hidden = HiddenHistories(Rows.from_lists([[3, 5, 8], [2]]), visible=0.5, seed=0)
-    >>> hidden.counts
+    >>> hiding = Hiding(0.5, predicts="hidden")
+    >>> divided = DividedHistories(Rows.from_lists([[3, 5, 8], [2]]), hiding, seed=0)
+    >>> divided.n_positives
     array([1, 0])
     """
 
-    def __init__(self, histories: Rows, *, visible: float, seed: int) -> None:
+    def __init__(self, histories: Rows, hiding: Hiding, *, seed: int) -> None:
         lengths = histories.lengths
-        most = np.maximum(lengths - 1, 1)
+        most = lengths
+        if hiding.visible < 1:
+            most = np.maximum(lengths - 1, 1)
         # Rounded first: 0.1 times 30 is a little more than 3.
-        wanted = np.ceil(np.round(visible * lengths, 6))
-        self._n_visible = np.clip(wanted.astype(np.int64), 1, most)
-        self.counts = np.maximum(lengths - self._n_visible, 0)
-        if not self.counts.any():
+        wanted = np.ceil(np.round(hiding.visible * lengths, 6)).astype(np.int64)
+        self._n_visible = np.minimum(np.maximum(wanted, 1), most)
+        self._hiding = hiding
+        self.n_positives = lengths
+        if hiding.predicts == "hidden":
+            self.n_positives = np.maximum(lengths - self._n_visible, 0)
+        if not self.n_positives.any():
             raise DataError(
                 "no user has two items, so nothing can be hidden from a history and predicted; "
-                "give more data, or set `backbone.name` to mf"
+                "give more data, or set `backbone.predicts` to all"
             )
         self._histories = histories
         # The user of every pair.
@@ -46,22 +67,27 @@ class HiddenHistories:
         self._seed = seed
 
     @property
+    def predicts_hidden(self) -> bool:
+        """Whether hidden items alone are positives."""
+        return self._hiding.predicts == "hidden"
+
+    @property
     def n_pairs(self) -> int:
         """Pairs of all histories, visible and hidden."""
         return len(self._owners)
 
-    @property
-    def n_hidden(self) -> int:
-        """Hidden pairs of an epoch."""
-        return int(self.counts.sum())
-
     def divide(self, epoch: int) -> tuple[Rows, Rows]:
-        """The visible and the hidden part of every history.
+        """The visible part of every history, and its positives.
 
         Args:
             epoch: counted from 0.
         """
+        histories = self._histories
+        if self._hiding.visible == 1:
+            return histories, histories
         is_visible = self.is_visible(epoch)
+        if self._hiding.predicts == "all":
+            return self.part(is_visible), histories
         return self.part(is_visible), self.part(~is_visible)
 
     def is_visible(self, epoch: int) -> np.ndarray:

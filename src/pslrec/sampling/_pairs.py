@@ -12,7 +12,7 @@ from pslrec.data import Interactions
 from pslrec.errors import ConfigError, DataError
 from pslrec.kernels import draw_negatives
 from pslrec.rows import Rows
-from pslrec.sampling._hiding import HiddenHistories
+from pslrec.sampling._hiding import DividedHistories, Hiding
 from pslrec.sampling._pool import NegativePool
 from pslrec.seeding import derive_seed, generator
 
@@ -57,8 +57,8 @@ class PairBatches:
         false_negatives: pairs that are drawn as negatives all the same, for the noise setting.
         noise: the probability of such a draw.
         replacement: whether an item may come twice among the negatives of a pair.
-        visible: hide the rest of every history in each epoch, which then are its only positives;
-            for backbones that are made of histories.
+        hiding: which part of every history a backbone that is made of histories may see, and which
+            part are positives.
         seed: of order and negatives.
     """
 
@@ -71,7 +71,7 @@ class PairBatches:
         false_negatives: Interactions | None = None,
         noise: float = 0.0,
         replacement: bool = True,
-        visible: float | None = None,
+        hiding: Hiding | None = None,
         seed: int = 0,
     ) -> None:
         if n_negatives < 1 or batch_pairs < 1:
@@ -92,7 +92,7 @@ class PairBatches:
         ordered = train.sorted()
         users = ordered.users
         items = ordered.items
-        if visible is not None:
+        if hiding is not None:
             # Of a repeated pair, one could not be hidden while the other is visible.
             users, items = train.rows.positions(np.arange(train.n_users))
         self._users = torch.from_numpy(users.astype(np.int32))
@@ -100,9 +100,9 @@ class PairBatches:
         self.pool = NegativePool.of(
             train, false_negatives=false_negatives, noise=noise, replacement=replacement
         )
-        self._hidden: HiddenHistories | None = None
-        if visible is not None:
-            self._hidden = HiddenHistories(train.rows, visible=visible, seed=seed)
+        self._divided: DividedHistories | None = None
+        if hiding is not None:
+            self._divided = DividedHistories(train.rows, hiding, seed=seed)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -121,15 +121,15 @@ class PairBatches:
     @property
     def n_divided(self) -> int:
         """Pairs that every epoch divides into visible and hidden ones."""
-        if self._hidden is None:
+        if self._divided is None:
             return 0
-        return self._hidden.n_pairs
+        return self._divided.n_pairs
 
     @property
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
-        if self._hidden is not None:
-            return self._hidden.n_hidden
+        if self._divided is not None:
+            return int(self._divided.n_positives.sum())
         return len(self._users)
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
@@ -141,10 +141,11 @@ class PairBatches:
         """
         order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
         visible = None
-        if self._hidden is not None:
-            is_visible = self._hidden.is_visible(epoch)
-            visible = self._hidden.part(is_visible)
-            order = order[~is_visible[order]]
+        if self._divided is not None:
+            is_visible = self._divided.is_visible(epoch)
+            visible = self._divided.part(is_visible)
+            if self._divided.predicts_hidden:
+                order = order[~is_visible[order]]
         pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
         for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):

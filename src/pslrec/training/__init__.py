@@ -10,6 +10,8 @@ from pslrec.training._events import (
     EstimateMade,
     Event,
     Listener,
+    SettingsChosen,
+    SettingsTried,
     TrainingStarted,
 )
 from pslrec.training._keeping import Store
@@ -34,6 +36,8 @@ __all__ = [
     "Operation",
     "Progress",
     "SampledObjective",
+    "SettingsChosen",
+    "SettingsTried",
     "Store",
     "Trainer",
     "TrainingDivergedError",

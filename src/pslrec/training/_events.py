@@ -76,5 +76,39 @@ class CheckpointSaved:
     batch: int
 
 
-Event = TrainingStarted | EstimateMade | BatchFinished | EpochFinished | CheckpointSaved
+@dataclass(frozen=True)
+class SettingsTried:
+    """While `auto` chooses settings: after each short training.
+
+    Args:
+        settings: what was tried, in words.
+        validation: its value.
+        seconds: what it took.
+    """
+
+    settings: str
+    validation: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SettingsChosen:
+    """When `auto` has chosen, before training starts.
+
+    Args:
+        sentence: what was chosen and why.
+    """
+
+    sentence: str
+
+
+Event = (
+    SettingsTried
+    | SettingsChosen
+    | TrainingStarted
+    | EstimateMade
+    | BatchFinished
+    | EpochFinished
+    | CheckpointSaved
+)
 Listener = Callable[[Event], None]

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pslrec.forms import FusedForm
+from pslrec.forms import FusedForm, WeightedForm
 from pslrec.kernels import (
     CatalogPass,
+    PositiveWeighting,
     catalog_row_values,
     runs_compiled,
     sampled_log_sum,
@@ -45,6 +46,12 @@ def operation_for(
         kernels: `auto`, or `plain` for the formula in any case.
     """
     may_fuse = kernels == "auto" and runs_compiled(vectors)
+    weighted = loss.weighted_form()
+    if may_fuse and weighted is not None:
+        if negatives == "sampled" and takes_sampled(vectors, weighted.form):
+            return SampledWeighted(loss, weighted.form)
+        if negatives == "catalog" and takes_catalog(vectors, weighted.form):
+            return CatalogWeighted(loss, weighted)
     form = loss.fused_form()
     if negatives == "sampled":
         if may_fuse and form is not None and takes_sampled(vectors, form):
@@ -127,7 +134,10 @@ class SampledFused(Operation):
         self._form = form
 
     def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
-        values = sampled_log_sum(
+        return self._form.factor * self._values(users, items, batch).mean()
+
+    def _values(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
+        return sampled_log_sum(
             users,
             items,
             batch.candidates,
@@ -135,7 +145,18 @@ class SampledFused(Operation):
             exponent=self._form.exponent,
             scale=self._scale,
         )
-        return self._form.factor * values.mean()
+
+
+class SampledWeighted(SampledFused):
+    """The same for a loss that weighs its positives."""
+
+    def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
+        values = self._values(users, items, batch)
+        # Once more for the positives, which are one candidate of a thousand.
+        positives = batch.candidates[:, :1].contiguous()
+        scores = sampled_scores(users, items, positives, self._scale).squeeze(1)
+        weights = self._loss.positive_weights(scores, batch.users)
+        return self._form.factor * (weights * values).mean()
 
 
 class CatalogFormula(Operation):
@@ -197,3 +218,53 @@ class CatalogFused(Operation):
         # A handful of numbers, which numpy adds before torch would have begun.
         value = torch.tensor(float(values.numpy().sum()) * factor, dtype=torch.float64)
         return value, lambda: self._pass.gradients(users, items, factor * self._scale)
+
+
+class CatalogWeighted(Operation):
+    """Scores, loss and gradient of all items in one pass, for a loss that weighs its positives."""
+
+    is_fused = True
+
+    def __init__(self, loss: Loss, weighted: WeightedForm) -> None:
+        super().__init__(loss)
+        self._form = weighted.form
+        self._draws = weighted.catalog_negatives
+        # As in `CatalogFused`.
+        self._pass = CatalogPass()
+
+    def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+        part = batch
+        rows = items
+        if batch.drawn is not None:
+            # A sum over the part is scaled by its own number of negatives, so it needs no share.
+            reduced = batch.reduced()
+            part = reduced.block
+            rows = items.index_select(0, reduced.columns)
+        values = catalog_row_values(
+            users,
+            rows,
+            part.lists,
+            self._form,
+            scale=self._scale,
+            weighting=self._weighting(batch),
+        )
+        return self._form.factor * values.sum().to(users.dtype) / batch.n_pairs
+
+    def value_and_gradients(
+        self, users: Tensor, items: Tensor, batch: CatalogBlock
+    ) -> tuple[Tensor, Gradients]:
+        """See `CatalogFused`."""
+        if batch.drawn is not None:
+            return super().value_and_gradients(users, items, batch)
+        factor = self._form.factor / batch.n_pairs
+        self._pass.scores((users, items), scale=self._scale)
+        values = self._pass.weighted_values(batch.lists, self._form, self._weighting(batch))
+        value = factor * values.sum()
+        return value, lambda: self._pass.gradients(users, items, factor * self._scale)
+
+    def _weighting(self, batch: CatalogBlock) -> PositiveWeighting:
+        # The rows of a block that was reduced to a part of the catalogue are still these users.
+        def weigh(scores: Tensor, owners: Tensor) -> Tensor:
+            return self._loss.positive_weights(scores, batch.users[owners])
+
+        return PositiveWeighting(weigh, self._draws)

@@ -25,7 +25,7 @@ EVEN, ODD = torch.tensor([0, 2, 4]), torch.tensor([1, 3])
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "psl-relu@5"])
 def test_new_users_are_near_the_items_of_their_group(
     make_run: MakeRun, loss: str, backbone: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_messages_of_a_graph_equal_a_loop(board: Dataset, backbone: str) -> None
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "psl-relu@5"])
 def test_items_that_are_not_normalised_again_give_the_same_vectors(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, loss: str, backbone: str
 ) -> None:

@@ -120,6 +120,7 @@ CASES = {
         bsl_original,
     ),
     "sl@k": ("sl@k", {}, softmax_at_k),
+    "sl@20": ("sl@20", {}, softmax_at_k),
     **{
         f"psl-{surrogate}-{temperature}": (
             "psl",

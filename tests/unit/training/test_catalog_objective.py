@@ -24,10 +24,22 @@ COMPILED = [
         ("adv-infonce", options)
         for options in ({}, {"temperature": 0.005}, {"variant": "original"})
     ],
+    *[
+        (f"{name}@5", {"weight_temperature": 0.25})
+        for name in ("sl", "psl-tanh", "psl-atan", "psl-relu", "psl-softplus")
+    ],
+    ("bsl@5", {"positive_temperature": 0.2, "negative_temperature": 0.05}),
+    ("sl@k", {"detach_weight": True, "k": 5}),
+    ("psl-relu@5", {"detach_weight": True, "temperature": 0.15}),
+    *[(f"psl-{surrogate}@5", {"form": "inside"}) for surrogate in ("tanh", "relu", "softplus")],
 ]
 BOTH_WAYS = [
     *[(loss, options, "mf") for loss, options in COMPILED],
-    *[(loss, {}, backbone) for loss in ("psl-relu", "bpr") for backbone in ("lightgcn", "xsimgcl")],
+    *[
+        (loss, {}, backbone)
+        for loss in ("psl-relu", "bpr", "psl-relu@5")
+        for backbone in ("lightgcn", "xsimgcl")
+    ],
 ]
 
 
@@ -75,6 +87,8 @@ def test_compiled_and_plain_path_agree(train, name, options, backbone, n_shared,
     loss = built(name, train, **options)
     model = backbone_for(loss, train, backbone)
     block = next(UserBlocks(train, batch_pairs=300, n_shared=n_shared).epoch(0))
+    if hasattr(loss, "thresholds"):
+        loss.thresholds.values.copy_(torch.linspace(-0.3, 0.3, train.n_users))
     compiled = value_and_gradients(model, loss, block)
     monkeypatch.setattr("pslrec.kernels._sampled.IS_COMPILED", False)
     monkeypatch.setattr("pslrec.kernels._catalog.native", None)
@@ -132,7 +146,9 @@ def test_value_is_the_mean_loss_over_all_negatives(train, name):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-@pytest.mark.parametrize("name", ["bpr", "bce", "mse", "llpauc", "adv-infonce", "sl@k"])
+@pytest.mark.parametrize(
+    "name", ["bpr", "bce", "mse", "llpauc", "adv-infonce", "sl@k", "psl-relu@5", "bsl@5"]
+)
 def test_catalogue_means_what_many_draws_mean(train, name, noise):
     loss = built(name, train)
     model = backbone_for(loss, train)
@@ -147,7 +163,7 @@ def test_catalogue_means_what_many_draws_mean(train, name, noise):
     assert float(exact) == pytest.approx(float(sampled), rel=0.01)
 
 
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-tanh@5"])
 def test_blocks_of_any_size_give_the_same_loss(train, name):
     loss = built(name, train)
     model = backbone_for(loss, train)
@@ -163,7 +179,7 @@ def test_blocks_of_any_size_give_the_same_loss(train, name):
     assert means == pytest.approx([means[0]] * 3, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-tanh@5"])
 def test_shared_items_estimate_the_whole_catalogue(train, name):
     loss = built(name, train)
     model = backbone_for(loss, train)

@@ -11,6 +11,7 @@ from pslrec.training._events import EpochFinished
 SETTINGS = {"epochs": 4, "checkpoint_seconds": 0, "learning_rate": 0.05, "weight_decay": 1e-4}
 OPTIONS = {
     "sl@k": {"k": 3, "update_every": 2},
+    "psl-relu@3": {"update_every": 2},
     "adv-infonce": {"adversarial_interval": 2, "adversarial_learning_rate": 0.01},
 }
 
@@ -20,7 +21,7 @@ def log_of(run) -> list[EpochFinished]:
 
 
 @pytest.mark.parametrize("backbone_name", ["mf", "xsimgcl"])
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-relu@3"])
 def test_resuming_in_the_middle_of_an_epoch_is_bit_exact(
     build_run, name: str, backbone_name: str
 ) -> None:

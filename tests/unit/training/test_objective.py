@@ -11,7 +11,7 @@ from pslrec.losses import LOSSES
 from pslrec.sampling import PairBatch, PairBatches
 from pslrec.training import SampledObjective, scored_tables
 
-CASES = [(name, {}) for name in LOSSES.names()] + [
+CASES = [(name, {}) for name in [*LOSSES.names(), "psl-relu@3", "bsl@3"]] + [
     ("psl", {"surrogate": "exp", "temperature": 0.025}),
     ("psl", {"surrogate": "exp-exp", "temperature": 0.25}),
     ("psl", {"surrogate": "tanh", "temperature": 0.005}),
@@ -63,7 +63,7 @@ def test_single_precision_equals_the_plain_path_in_double(
         torch.testing.assert_close(one.double(), other, rtol=2e-4, atol=2e-4 * scale)
 
 
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-relu@3", "bsl@3"])
 def test_it_is_the_loss_of_scores_computed_the_long_way(build_parts, batch, name: str) -> None:
     backbone, loss = build_parts(name)
     users, items = backbone.user_table.double(), backbone.item_table.double()
@@ -100,7 +100,7 @@ def test_the_fused_operation_is_used_where_there_is_one(
         calls.clear()
         SampledObjective(backbone, loss)(backbone(), batch)
         fused |= {name} if calls else set()
-    expected = {"bsl", "psl", "psl-atan", "psl-relu", "psl-softplus", "psl-tanh", "sl"}
+    expected = {"bsl", "psl", "psl-atan", "psl-relu", "psl-softplus", "psl-tanh", "sl", "sl@k"}
     assert fused == (expected if log_sum.runs_compiled(torch.zeros(1)) else set())
 
 

@@ -76,7 +76,9 @@ def test_every_formula_is_hit_with_plain_kernels(
 @needs_kernels
 @each_mode
 @each_backbone
+@pytest.mark.parametrize("name", ["psl-relu", "psl-relu@3"])
 def test_no_formula_is_hit_where_a_fused_operation_takes_over(
+    name: str,
     mode: str,
     backbone_name: str,
     calls: Counter[str],
@@ -84,12 +86,14 @@ def test_no_formula_is_hit_where_a_fused_operation_takes_over(
     tiny_log: Interactions,
     keeping_store: Any,
 ) -> None:
-    trained(build_parts("psl-relu", backbone_name), BATCHES[mode](tiny_log), keeping_store())
+    trained(build_parts(name, backbone_name), BATCHES[mode](tiny_log), keeping_store())
     assert not calls
 
 
 @each_mode
-@pytest.mark.parametrize("name", ["psl-relu", "psl-tanh", "bpr", "bsl", "adv-infonce"])
+@pytest.mark.parametrize(
+    "name", ["psl-relu", "psl-tanh", "bpr", "bsl", "adv-infonce", "sl@k", "psl-relu@3", "bsl@3"]
+)
 def test_results_are_those_of_the_fused_operations(
     name: str, mode: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
 ) -> None:
@@ -102,7 +106,7 @@ def test_results_are_those_of_the_fused_operations(
 
 
 @needs_kernels
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-relu@3"])
 @pytest.mark.parametrize("negatives", ["sampled", "catalog"])
 def test_plain_is_never_fused(name: str, negatives: Any, build_parts: BuildParts) -> None:
     _, loss = build_parts(name)

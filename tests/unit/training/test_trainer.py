@@ -54,7 +54,7 @@ def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], prefi
 
 
 @pytest.mark.parametrize("backbone_name", ["mf", "lightgcn", "xsimgcl"])
-@pytest.mark.parametrize("name", LOSSES.names())
+@pytest.mark.parametrize("name", [*LOSSES.names(), "psl-relu@3", "bsl@3"])
 def test_every_loss_trains_every_backbone(build_run, name: str, backbone_name: str) -> None:
     run = build_run(name, backbone_name, epochs=4, learning_rate=0.05)
     progress = run.trainer.fit()
@@ -96,8 +96,9 @@ def test_the_adversary_climbs(build_run) -> None:
     assert second > first + 0.01
 
 
-def test_thresholds_move_in_their_epochs_only(build_run) -> None:
-    run = build_run("sl@k", epochs=7, loss_options={"k": 3, "update_every": 3})
+@pytest.mark.parametrize(("name", "options"), [("sl@k", {"k": 3}), ("psl-relu@3", {})])
+def test_thresholds_move_in_their_epochs_only(build_run, name: str, options: Any) -> None:
+    run = build_run(name, epochs=7, loss_options={"update_every": 3, **options})
     states = [state["loss.thresholds.values"] for state in state_by_epoch(run, "loss")]
     has_moved = [not torch.equal(before, after) for before, after in pairwise(states)]
     assert has_moved == [False, False, True, False, False, True, False]

@@ -9,7 +9,7 @@ from pslrec.tuning import default_grid, grid_cells, halving_rounds
 from pslrec.tuning.schedule import epochs_ahead
 
 
-@pytest.mark.parametrize("loss", LOSSES.names())
+@pytest.mark.parametrize("loss", [*LOSSES.names(), "psl-relu@20"])
 def test_every_loss_has_a_grid_of_its_own_that_makes_cells(loss):
     config = RunConfig.from_settings({"loss.name": loss})
     grid = default_grid(config)

@@ -1,4 +1,4 @@
-"""`python reproductions/accuracy/tables.py --data-dir DIR --runs DIR`: how good exact training gets, and how that was found.
+"""`python reproductions/presets/tables.py --data-dir DIR --runs DIR`: how good exact training gets, and how that was found.
 
 Temperature and learning rate of PSL-relu on MF are chosen on the paper protocol's validation part, for each number of
 dimensions; EASE and iALS are tuned on the same part. The test part is opened for the chosen cell alone. Cells that are finished

@@ -1,0 +1,180 @@
+"""How good `auto` is on every data set at hand, beside tuned baselines.
+
+    python reproductions/accuracy/measure.py --data-dir DIR [--only gowalla] [--contestants 'auto;best']
+
+`--data-dir` holds the published splits in `iid` and `lightgcn`. Everything is chosen on validation
+data under the protocol `paper`: the settings of `auto` by its race, those of a baseline by
+`tuned_baseline`. The test part is opened once for each row. Rows that are in `results.csv` are not
+measured again. `python reproductions/accuracy/page.py` makes the tables of the page from the rows.
+
+On LightGCN-Gowalla two rows say what is chosen where, as its test part is not exchangeable with its
+training part: `auto, refitted` chooses on validation and trains again on everything; in
+`auto, epoch on test` the settings are those of the former, and the epoch alone is chosen on the test
+part, as in published results on this split.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from _records import append, read  # noqa: E402
+
+from pslrec.baselines import BASELINES  # noqa: E402
+from pslrec.config import RunConfig, preset_settings  # noqa: E402
+from pslrec.data import Dataset  # noqa: E402
+from pslrec.evaluation import evaluate  # noqa: E402
+from pslrec.experiment import load_dataset, run, tuned_baseline  # noqa: E402
+
+RESULTS = HERE / "results.csv"
+DATASETS = {
+    "Amazon-Beauty": "iid/amazon2014-beauty.zip",
+    "Amazon-Health": "iid/amazon2014-health.zip",
+    "MovieLens-100K": "iid/movielens-100k.zip",
+    "Debian": "debian",
+    "Amazon-Electronic": "iid/amazon2014-electronic.zip",
+    "Amazon-Movie": "iid/amazon2014-movie.zip",
+    "Gowalla": "iid/gowalla.zip",
+    "LightGCN-Gowalla": "lightgcn/gowalla.zip",
+}
+SEEDS = (2024, 2025, 2026)
+# Matrices of items by items, whose inverse or regressions take longer than a training here.
+MOST_ITEMS = {"ease": 20_000, "edlae": 10_000, "slim": 10_000}
+# Tries of a baseline's search where a single one takes a minute or more.
+LARGE = 1e9
+TRIES_OF_LARGE = 12
+TRIES = 60
+
+
+def settings_of(source: str, contestant: str, seed: int) -> dict[str, Any]:
+    """What is asked of a contestant that is trained."""
+    preset = "best" if contestant.startswith("best") else "auto"
+    return {
+        **preset_settings(preset),
+        "data.source": source,
+        "evaluation.protocol": "paper",
+        "evaluation.k": [20],
+        "evaluation.exchangeability": "off",
+        "training.seed": seed,
+    }
+
+
+def trained(source: str, contestant: str, seed: int) -> dict[str, Any]:
+    """Train a contestant and evaluate it on the test part."""
+    settings = settings_of(source, contestant, seed)
+    if contestant == "auto, refitted":
+        settings |= {"training.refit": True, "evaluation.protocol": "strict"}
+    if contestant == "auto, epoch on test":
+        chosen = run(RunConfig.from_settings(settings)).config
+        settings = chosen_settings(chosen) | {"data.validation": "none"}
+    start = time.perf_counter()
+    result = run(RunConfig.from_settings(settings))
+    options = result.config
+    return {
+        "dimension": options.backbone.options()["dimension"],
+        "recall20": result.metrics["test"]["recall@20"],
+        "ndcg20": result.metrics["test"]["ndcg@20"],
+        "validation": result.metrics["validation"].get("ndcg@20", ""),
+        "seconds": round(time.perf_counter() - start, 1),
+        "selected_on_test": result.metrics["selected_on_test"],
+        "chosen": json.dumps(
+            {
+                "temperature": options.loss.options()["temperature"],
+                "learning_rate": options.training.learning_rate,
+                "epochs": options.training.epochs,
+                "best_epoch": result.metrics["best_epoch"],
+            }
+        ),
+    }
+
+
+def chosen_settings(config: RunConfig) -> dict[str, Any]:
+    """A complete configuration as settings, section by section."""
+    return config.model_dump(exclude_none=True)
+
+
+def baseline(source: str, name: str) -> dict[str, Any]:
+    """Tune a baseline on validation, and evaluate the best on the test part."""
+    config = RunConfig.from_settings({"data.source": source, "evaluation.protocol": "paper"})
+    dataset: Dataset = load_dataset(config.resolved())
+    if dataset.train.n_items > MOST_ITEMS.get(name, 10**9):
+        return {}
+    n_scores = dataset.train.n_users * dataset.train.n_items
+    tries = TRIES_OF_LARGE if n_scores > LARGE else TRIES
+    start = time.perf_counter()
+    tuned = tuned_baseline(name, dataset, protocol="paper", most_tries=tries)
+    best = max(tuned.tries, key=lambda tried: tried.ndcg)
+    test = evaluate(
+        tuned.baseline, dataset, split="test", k=[20], protocol="paper", metrics=["ndcg", "recall"]
+    )
+    return {
+        "dimension": tuned.settings.get("dimension", ""),
+        "recall20": test["recall@20"],
+        "ndcg20": test["ndcg@20"],
+        "validation": best.ndcg,
+        "seconds": round(time.perf_counter() - start, 1),
+        "selected_on_test": False,
+        "chosen": json.dumps({**tuned.settings, "tries": len(tuned.tries)}),
+    }
+
+
+def contestants_of(name: str) -> list[tuple[str, int]]:
+    """All contestants of a data set, each with a seed."""
+    found = [("auto", seed) for seed in SEEDS]
+    if name == "LightGCN-Gowalla":
+        for row in ("auto, refitted", "auto, epoch on test"):
+            found.append((row, SEEDS[0]))
+    found.append(("best", SEEDS[0]))
+    for row in sorted(BASELINES):
+        found.append((row, 0))
+    return found
+
+
+def is_measured(row: Mapping[str, object]) -> bool:
+    """Whether a row is there already."""
+    if not RESULTS.exists():
+        return False
+    wanted = {key: str(value) for key, value in row.items()}
+    return any(wanted.items() <= known.items() for known in read(RESULTS))
+
+
+def main() -> None:
+    """Measure what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--only", help="names of data sets, by commas")
+    parser.add_argument("--contestants", help="names of contestants, by semicolons")
+    parser.add_argument("--seeds", help="seeds of those that are trained, by commas")
+    arguments = parser.parse_args()
+    names = list(DATASETS)
+    if arguments.only:
+        names = arguments.only.split(",")
+    for name in names:
+        place = DATASETS[name]
+        source = place if place == "debian" else str(arguments.data_dir / place)
+        for contestant, seed in contestants_of(name):
+            if arguments.contestants and contestant not in arguments.contestants.split(";"):
+                continue
+            seeds = arguments.seeds
+            if seeds and contestant not in BASELINES and str(seed) not in seeds.split(","):
+                continue
+            key = {"data": name, "contestant": contestant, "seed": seed}
+            if is_measured(key):
+                continue
+            if contestant in BASELINES:
+                found = baseline(source, contestant)
+            else:
+                found = trained(source, contestant, seed)
+            if found:
+                append(RESULTS, {**key, **found})
+                print(name, contestant, seed, found, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,446 @@
+"""`auto`: settings that the user left open, by rules that follow from the data and a short race."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pslrec.backbones import BACKBONES
+from pslrec.config import RunConfig
+from pslrec.data import Dataset
+from pslrec.experiment._inputs import TrainingData, further_folds
+from pslrec.losses import LOSSES
+from pslrec.registry import constructor_parameters
+from pslrec.training import Listener, SettingsChosen, SettingsTried, TrainingInterrupted
+
+logger = logging.getLogger(__name__)
+
+START = "spectral:2"
+STARTS = {"mf": "spectral:3"}
+# An epoch should have about so many steps: enough for the step size not to matter much, and no more
+# than needed, as every step moves whole tables.
+STEPS_PER_EPOCH = 40
+SMALLEST_BATCH = 256
+LARGEST_BATCH = 4096
+# A training needs so many steps, and so many looks at every pair.
+STEPS = 400
+FEWEST_EPOCHS = 12
+MOST_EPOCHS = 40
+# Where a whole training takes less than so many scores, about a second, tries are whole trainings on
+# several validation parts: little data tell little. Elsewhere a try is a short training of about so
+# many steps, and all tries together take no longer than the training that follows.
+CHEAP_SCORES = 3e8
+FURTHER_FOLDS = 2
+STEPS_OF_TRY = 80
+# 1 / temperature, in steps small enough that the best one is never missed by much. Whole numbers
+# have a closed form for PSL-relu.
+EXPONENTS = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
+FIRST_EXPONENTS = (12, 16)
+# Tries of a temperature at the most, and at the least where a training has few epochs.
+MOST_TEMPERATURES = 5
+FEWEST_TRIES = 4
+# How much faster a second learning rate is than the backbone's.
+RATE_FACTOR = 3.0
+# A lower temperature and a higher learning rate lead at first, and may fall behind later. In a short
+# try they must lead by this share to be taken.
+LEAD = 0.025
+# Fewer users than these cannot tell two settings apart.
+FEWEST_USERS = 100
+# Dimensions of `best`, tried one after the other as long as they help.
+DIMENSIONS = (64, 256, 512, 1024)
+# Options of a loss that are raced, if it has one of them.
+TEMPERATURES = ("temperature", "negative_temperature")
+# What a person wants to know of the choice; the others are in `config.toml`.
+TOLD = (
+    "backbone.dimension",
+    "loss.temperature",
+    "loss.negative_temperature",
+    "training.learning_rate",
+    "training.epochs",
+)
+
+
+class Tried(NamedTuple):
+    """Settings that were tried.
+
+    Args:
+        settings: those of the race, by dotted name.
+        validation: NDCG on the validation part at the end of a short training.
+        seconds: what it took.
+    """
+
+    settings: dict[str, Any]
+    validation: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `auto` has decided.
+
+    Args:
+        parts: backbone and loss, which are given.
+        settings: all settings that were left open, by dotted name.
+        tries: in the order in which they were made; empty where only rules decided.
+        why_no_race: the reason, where rules alone decided.
+    """
+
+    parts: str
+    settings: dict[str, Any]
+    tries: list[Tried] = field(default_factory=list)
+    why_no_race: str = ""
+
+    def sentence(self) -> str:
+        """What was chosen and why, in one line."""
+        named = self.parts
+        for name in TOLD:
+            if name in self.settings:
+                named += f", {_described(name, self.settings[name])}"
+        if not self.tries:
+            return f"auto: {named}; by rules alone, as {self.why_no_race}"
+        best = max(self.tries, key=lambda tried: tried.validation)
+        others = []
+        for tried in self.tries:
+            if tried is not best:
+                others.append(f"{_short(tried.settings)} {tried.validation:.4f}")
+        compared = f"{_short(best.settings)} had {best.validation:.4f} on validation"
+        if others:
+            compared += f", {', '.join(others)}"
+        return f"auto: {named}; in a short race {compared}"
+
+    def record(self) -> dict[str, Any]:
+        """The choice as JSON can hold it."""
+        return {
+            "settings": self.settings,
+            "tries": [tried._asdict() for tried in self.tries],
+            "why_no_race": self.why_no_race,
+        }
+
+
+def _short(settings: Mapping[str, Any]) -> str:
+    return ", ".join(_described(name, value) for name, value in settings.items())
+
+
+def _described(name: str, value: Any) -> str:
+    short = name.rpartition(".")[2].replace("_", " ")
+    if name == "backbone.name":
+        return f"backbone {value}"
+    if short.endswith("temperature"):
+        return f"{short} 1/{1 / value:g}"
+    if isinstance(value, float):
+        return f"{short} {value:g}"
+    return f"{short} {value}"
+
+
+# Trains with complete settings and returns the value on validation.
+TryOut = Callable[[RunConfig, TrainingData], float]
+
+
+def choose_settings(
+    config: RunConfig,
+    data: TrainingData,
+    try_out: TryOut,
+    *,
+    listeners: Sequence[Listener] = (),
+) -> tuple[RunConfig, Choice]:
+    """Fill in what a configuration leaves open.
+
+    Everything that was given stays as it is. The test part is never read. Equal arguments give
+    equal choices.
+
+    Args:
+        config: as it was given, not resolved; `auto.mode` says how much is searched.
+        data: what is trained on; the race needs its validation part.
+        try_out: trains and validates once.
+        listeners: are told what was tried and chosen.
+
+    Returns:
+        The configuration with all settings, which runs without a race, and the choice.
+    """
+    race = _Race(config, data, try_out, listeners)
+    race.run()
+    choice = race.choice()
+    for listener in listeners:
+        listener(SettingsChosen(choice.sentence()))
+    names = tuple(sorted(choice.settings))
+    settings = {**choice.settings, "auto.chosen": names}
+    return RunConfig.from_settings(settings, base=config), choice
+
+
+def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
+    """The settings that follow from the data without any training; given ones are left out.
+
+    Args:
+        config: as it was given, not resolved.
+        data: what is trained on.
+    """
+    given = config.given()
+    n_pairs = max(len(data.train), 1)
+    batch_pairs = config.sampling.batch_pairs
+    if "sampling.batch_pairs" not in given:
+        batch_pairs = batch_for(n_pairs)
+    n_steps = math.ceil(n_pairs / batch_pairs)
+    dimension = config.resolved().backbone.options().get("dimension", 64)
+    rate = BACKBONES[config.backbone.name].auto_rate
+    settings = {
+        "sampling.negatives": "auto",
+        "sampling.batch_pairs": batch_pairs,
+        "training.learning_rate": scaled_rate(rate, dimension),
+        "training.schedule": "cosine",
+        "training.epochs": epochs_for(n_steps),
+        "training.validate_every": 1,
+    }
+    loss = LOSSES[config.loss.name]
+    if loss.initialization is None:
+        settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
+    return {name: value for name, value in settings.items() if name not in given}
+
+
+def batch_for(n_pairs: int) -> int:
+    """Pairs of a step: a power of two.
+
+    >>> [batch_for(n_pairs) for n_pairs in (2_000, 34_000, 165_000, 10_000_000)]
+    [256, 1024, 4096, 4096]
+    """
+    wanted = max(n_pairs / STEPS_PER_EPOCH, 1.0)
+    power_of_two: int = 2 ** round(math.log2(wanted))
+    return min(max(power_of_two, SMALLEST_BATCH), LARGEST_BATCH)
+
+
+def epochs_for(n_steps: int) -> int:
+    """Epochs of a training whose epochs have so many steps.
+
+    >>> [epochs_for(n_steps) for n_steps in (8, 34, 180)]
+    [40, 12, 12]
+    """
+    return min(max(math.ceil(STEPS / n_steps), FEWEST_EPOCHS), MOST_EPOCHS)
+
+
+def scaled_rate(rate: float, dimension: int) -> float:
+    """The learning rate by which a row turns as far per step as `rate` turns one of 64 columns.
+
+    Adam moves every entry by about the rate, and so a row by the rate times the root of the number
+    of its columns.
+
+    >>> scaled_rate(0.004, 256)
+    0.002
+    """
+    return float(f"{rate * math.sqrt(64 / dimension):.3g}")
+
+
+class _Race:
+    """Tries temperatures, a learning rate, and dimensions where these are searched."""
+
+    def __init__(
+        self, config: RunConfig, data: TrainingData, try_out: TryOut, listeners: Sequence[Listener]
+    ) -> None:
+        self._config = config
+        self._given = config.given()
+        self._try_out = try_out
+        self._listeners = listeners
+        self._settings = ruled_settings(config, data)
+        self._tries: list[Tried] = []
+        self._why_no_race = _why_no_race(data.dataset)
+        plan = plan_of(self._complete({}), data)
+        self._epochs = plan.epochs
+        self._folds = plan.folds
+        self._is_thorough = plan.is_thorough
+        self._lead = LEAD
+        if plan.is_thorough:
+            self._lead = 0.0
+        self._tries_left = plan.n_tries
+
+    def _complete(self, settings: Mapping[str, Any]) -> RunConfig:
+        everything = {**self._settings, **settings, "auto.mode": "off"}
+        return RunConfig.from_settings(everything, base=self._config).resolved()
+
+    def run(self) -> None:
+        """Make all tries, unless nothing is left open or there is nothing to choose by."""
+        if self._why_no_race:
+            return
+        best = -math.inf
+        temperature = _temperature_of(self._config, self._given)
+        if temperature is not None:
+            best = self._race_temperature(temperature)
+        if "training.learning_rate" not in self._given:
+            self._race_rate(best)
+        if self._is_thorough:
+            self._race_backbones()
+        if self._config.auto.mode == "best":
+            if "backbone.dimension" not in self._given:
+                self._race_dimension()
+            self._race_hidden()
+        if not self._tries:
+            self._why_no_race = "all that is raced was given"
+
+    def choice(self) -> Choice:
+        """The settings as they are after the race."""
+        backbone = self._settings.get("backbone.name", self._config.backbone.name)
+        parts = f"{backbone}, {self._config.loss.name}"
+        return Choice(parts, self._settings, self._tries, self._why_no_race)
+
+    def _race_temperature(self, name: str) -> float:
+        """Walk from the middle of the grid in the direction in which validation improves."""
+        values: dict[int, float] = {}
+
+        def value_of(place: int) -> float:
+            if place not in values:
+                values[place] = self._try({name: 1 / EXPONENTS[place]})
+            return values[place]
+
+        low, high = (EXPONENTS.index(exponent) for exponent in FIRST_EXPONENTS)
+        step = -1
+        best = low
+        if value_of(high) > value_of(low) * (1 + self._lead):
+            step = 1
+            best = high
+        # The last try is left for the learning rate.
+        while self._tries_left > 1 and len(values) < MOST_TEMPERATURES:
+            place = best + step
+            if not 0 <= place < len(EXPONENTS):
+                break
+            needed = values[best]
+            if step > 0:
+                needed *= 1 + self._lead
+            if value_of(place) <= needed:
+                break
+            best = place
+        self._settings[name] = 1 / EXPONENTS[best]
+        return values[best]
+
+    def _race_rate(self, best: float) -> None:
+        name = "training.learning_rate"
+        slow = self._settings[name]
+        fast = float(f"{slow * RATE_FACTOR:.3g}")
+        if not self._tries:
+            # Without a temperature nothing has been tried yet.
+            best = self._try({name: slow})
+        if self._try({name: fast}) > best * (1 + self._lead):
+            self._settings[name] = fast
+
+    def _race_backbones(self) -> None:
+        best = max(self._values(), default=-math.inf)
+        for name in self._config.auto.backbones:
+            allowed = {parameter.name for parameter in constructor_parameters(BACKBONES[name])}
+            if not set(self._config.backbone.options()) <= allowed:
+                # Options were given that this backbone does not have.
+                continue
+            tried = {"backbone.name": name}
+            if "backbone.initialization" in self._settings:
+                tried["backbone.initialization"] = STARTS.get(name, START)
+            value = self._try(tried)
+            if value > best:
+                best = value
+                self._settings |= tried
+
+    def _values(self) -> list[float]:
+        return [tried.validation for tried in self._tries]
+
+    def _race_dimension(self) -> None:
+        best = -math.inf
+        rate = self._settings.get("training.learning_rate")
+        for dimension in DIMENSIONS:
+            tried: dict[str, Any] = {"backbone.dimension": dimension}
+            if rate is not None:
+                tried["training.learning_rate"] = scaled_rate(rate, dimension)
+            value = self._try(tried)
+            if value <= best:
+                break
+            best = value
+            self._settings |= tried
+
+    def _race_hidden(self) -> None:
+        """Whether to predict the hidden part of histories alone, which takes twice as long.
+
+        It shows only at the end of a training, so both tries are whole ones.
+        """
+        config = self._complete({})
+        is_open = "backbone.predicts" not in self._given and "training.epochs" in self._settings
+        if not is_open or config.backbone.options().get("predicts") != "all":
+            return
+        epochs = self._settings["training.epochs"]
+        best = self._try({"backbone.predicts": "all"}, epochs=epochs)
+        longer = {"backbone.predicts": "hidden", "training.epochs": 2 * epochs}
+        if self._try(longer, epochs=2 * epochs) > best:
+            self._settings |= longer
+
+    def _try(self, settings: dict[str, Any], *, epochs: int | None = None) -> float:
+        if epochs is None:
+            epochs = self._epochs
+        # One look at the end is all that is needed, and nothing is to be stopped early.
+        short = {
+            "training.epochs": epochs,
+            "training.validate_every": epochs,
+            "training.patience": 0,
+            "training.refit": False,
+        }
+        config = self._complete({**settings, **short})
+        started = time.perf_counter()
+        try:
+            values = [self._try_out(config, fold) for fold in self._folds]
+        except TrainingInterrupted:
+            raise TrainingInterrupted(
+                "stopped while settings were being chosen; the race starts again"
+            ) from None
+        value = sum(values) / len(values)
+        tried = Tried(settings, value, time.perf_counter() - started)
+        self._tries.append(tried)
+        self._tries_left -= 1
+        for listener in self._listeners:
+            listener(SettingsTried(_short(settings), value, tried.seconds))
+        return value
+
+
+class Plan(NamedTuple):
+    """How a race is made.
+
+    Args:
+        epochs: of each try.
+        folds: the data of each try, whose values are averaged.
+        n_tries: how many may be made before dimensions are tried.
+        is_thorough: tries are whole trainings, so that they tell how training ends.
+    """
+
+    epochs: int
+    folds: list[TrainingData]
+    n_tries: int
+    is_thorough: bool
+
+
+def plan_of(config: RunConfig, data: TrainingData) -> Plan:
+    """How much a race may cost, by the size of the data.
+
+    Args:
+        config: complete.
+        data: what is trained on.
+    """
+    n_steps = math.ceil(max(len(data.train), 1) / config.sampling.batch_pairs)
+    epochs = config.training.trainer_options(n_steps).epochs
+    n_scores = data.train.n_users * data.train.n_items * epochs
+    if n_scores <= CHEAP_SCORES:
+        folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
+        return Plan(epochs, folds, MOST_TEMPERATURES + 1, is_thorough=True)
+    short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
+    return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)
+
+
+def _temperature_of(config: RunConfig, given: set[str]) -> str | None:
+    """The setting of the loss's temperature, if it has one that was left open."""
+    options = {parameter.name for parameter in constructor_parameters(LOSSES[config.loss.name])}
+    for name in TEMPERATURES:
+        if name in options:
+            setting = f"loss.{name}"
+            return None if setting in given else setting
+    return None
+
+
+def _why_no_race(dataset: Dataset) -> str:
+    validation = dataset.validation
+    if validation is None or not len(validation):
+        return "there is no validation part to choose by"
+    n_users = int((validation.user_counts() > 0).sum())
+    if n_users < FEWEST_USERS:
+        return f"the validation part has {n_users} users, too few to tell settings apart"
+    return ""
