@@ -91,7 +91,7 @@ def test_stress_compares_losses(
 
 def test_a_log_without_two_items_of_anybody_is_refused(tmp_path: Path) -> None:
     log = Interactions.from_ids([f"u{row}" for row in range(30)], [row % 7 for row in range(30)])
-    settings = {**SETTINGS, "data.validation": "none"}
+    settings = {**SETTINGS, "data.validation": "none", "backbone.predicts": "hidden"}
     with pytest.raises(DataError, match="no user has two items"):
         run(RunConfig.from_settings(settings), data=log, out=tmp_path / "run")
 

@@ -97,11 +97,9 @@ def test_a_spectral_start_of_items_that_nobody_has_is_small_noise() -> None:
     assert float(others.square().mean()) == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("visible", [0.0, 1.0, -0.5, 2.0, float("nan")])
-def test_a_share_that_hides_nothing_or_everything_is_refused(
-    train: Interactions, visible: float
-) -> None:
-    with pytest.raises(ConfigError, match="`visible` must lie between 0 and 1, both excluded, got"):
+@pytest.mark.parametrize("visible", [0.0, -0.5, 2.0, float("nan")])
+def test_a_share_that_is_none_is_refused(train: Interactions, visible: float) -> None:
+    with pytest.raises(ConfigError, match="`visible` must be above 0 and at most 1, got"):
         History(train, visible=visible)
 
 
@@ -113,3 +111,10 @@ def test_the_tables_do_not_grow_with_the_users() -> None:
     assert [table.shape for table in few.parameters()] == [
         table.shape for table in many.parameters()
     ]
+
+
+def test_hidden_items_cannot_be_predicted_where_nothing_is_hidden(train: Interactions) -> None:
+    with pytest.raises(ConfigError, match="`visible` must be below 1 where `predicts` is hidden"):
+        History(train, visible=1.0, predicts="hidden")
+    with pytest.raises(ConfigError, match="`predicts` must be one of all, hidden, got 'some'"):
+        History(train, predicts="some")

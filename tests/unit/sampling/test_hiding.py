@@ -11,7 +11,9 @@ from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import DataError
 from pslrec.rows import Rows
-from pslrec.sampling import HiddenHistories, PairBatches, UserBlocks
+from pslrec.sampling import DividedHistories, Hiding, PairBatches, UserBlocks
+
+HALF = Hiding(0.5, predicts="hidden")
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +30,8 @@ def pairs_of(rows: Rows) -> set[tuple[int, int]]:
 def test_both_parts_together_are_the_history_and_have_the_counts_promised(
     train: Interactions, visible: float
 ) -> None:
-    hidden_histories = HiddenHistories(train.rows, visible=visible, seed=1)
-    shown, hidden = hidden_histories.divide(4)
+    divided = DividedHistories(train.rows, Hiding(visible, predicts="hidden"), seed=1)
+    shown, hidden = divided.divide(4)
     assert pairs_of(shown) | pairs_of(hidden) == pairs_of(train.rows)
     assert not pairs_of(shown) & pairs_of(hidden)
     for user, length in enumerate(train.rows.lengths.tolist()):
@@ -37,8 +39,7 @@ def test_both_parts_together_are_the_history_and_have_the_counts_promised(
         expected = min(max(wanted, 1), max(length - 1, 1))
         if length:
             assert shown.lengths[user] == expected
-    assert hidden.lengths.tolist() == hidden_histories.counts.tolist()
-    assert hidden_histories.n_hidden == len(hidden.items)
+    assert hidden.lengths.tolist() == divided.n_positives.tolist()
     for part in (shown, hidden):
         for user in range(len(part)):
             assert all(low < high for low, high in pairwise(part.list_of(user).tolist()))
@@ -46,13 +47,30 @@ def test_both_parts_together_are_the_history_and_have_the_counts_promised(
 
 def test_a_product_that_is_a_whole_number_is_not_rounded_up() -> None:
     # In floating point, 0.1 times 30 is more than 3.
-    hidden = HiddenHistories(Rows.from_lists([range(30)]), visible=0.1, seed=0)
-    assert hidden.counts.tolist() == [27]
+    hiding = Hiding(0.1, predicts="hidden")
+    divided = DividedHistories(Rows.from_lists([range(30)]), hiding, seed=0)
+    assert divided.n_positives.tolist() == [27]
+
+
+def test_everything_is_predicted_from_a_part_unless_told_otherwise(train: Interactions) -> None:
+    divided = DividedHistories(train.rows, Hiding(0.3), seed=1)
+    shown, positives = divided.divide(4)
+    expected, _ = DividedHistories(train.rows, Hiding(0.3, predicts="hidden"), seed=1).divide(4)
+    assert pairs_of(positives) == pairs_of(train.rows)
+    assert pairs_of(shown) == pairs_of(expected)
+    assert divided.n_positives.tolist() == train.rows.lengths.tolist()
+
+
+def test_nothing_is_hidden_where_all_is_to_be_visible(train: Interactions) -> None:
+    divided = DividedHistories(train.rows, Hiding(1.0), seed=1)
+    shown, positives = divided.divide(4)
+    assert pairs_of(shown) == pairs_of(positives) == pairs_of(train.rows)
+    assert divided.is_visible(4).all()
 
 
 def test_a_division_depends_on_seed_and_epoch(train: Interactions) -> None:
     def hidden(seed: int, epoch: int) -> set[tuple[int, int]]:
-        return pairs_of(HiddenHistories(train.rows, visible=0.5, seed=seed).divide(epoch)[1])
+        return pairs_of(DividedHistories(train.rows, HALF, seed=seed).divide(epoch)[1])
 
     assert hidden(1, 3) == hidden(1, 3)
     assert hidden(1, 3) != hidden(1, 4)
@@ -62,20 +80,20 @@ def test_a_division_depends_on_seed_and_epoch(train: Interactions) -> None:
 def test_a_division_does_not_depend_on_other_users_nor_on_the_order_of_the_log(
     train: Interactions,
 ) -> None:
-    whole, _ = HiddenHistories(train.rows, visible=0.5, seed=7).divide(2)
+    whole, _ = DividedHistories(train.rows, HALF, seed=7).divide(2)
     shuffled = train.select(np.random.default_rng(0).permutation(len(train)))
-    again, _ = HiddenHistories(shuffled.rows, visible=0.5, seed=7).divide(2)
+    again, _ = DividedHistories(shuffled.rows, HALF, seed=7).divide(2)
     assert pairs_of(again) == pairs_of(whole)
     for user in (0, 31, 119):
         alone = train.select(train.users == user)
-        part, _ = HiddenHistories(alone.rows, visible=0.5, seed=7).divide(2)
+        part, _ = DividedHistories(alone.rows, HALF, seed=7).divide(2)
         assert part.list_of(user).tolist() == whole.list_of(user).tolist()
 
 
 def test_every_pair_and_every_two_pairs_are_hidden_as_often_as_by_chance() -> None:
-    hidden = HiddenHistories(Rows.from_lists([range(6), range(6)]), visible=0.5, seed=0)
+    divided = DividedHistories(Rows.from_lists([range(6), range(6)]), HALF, seed=0)
     n_epochs = 2000
-    masks = np.array([~hidden.is_visible(epoch) for epoch in range(n_epochs)], dtype=float)
+    masks = np.array([~divided.is_visible(epoch) for epoch in range(n_epochs)], dtype=float)
     together = masks.T @ masks / n_epochs
     # Of six items three are hidden; within five standard errors.
     margin = 5 * 0.5 / math.sqrt(n_epochs)
@@ -89,29 +107,40 @@ def test_every_pair_and_every_two_pairs_are_hidden_as_often_as_by_chance() -> No
 def test_users_with_one_item_or_none_are_left_out_of_both_kinds_of_batches() -> None:
     train = interactions_of(np.array([[1, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]) > 0)
     for epoch in range(5):
-        blocks = UserBlocks(train, batch_pairs=2, visible=0.5)
+        blocks = UserBlocks(train, batch_pairs=2, hiding=HALF)
         users = [user for block in blocks.epoch(epoch) for user in block.users.tolist()]
         assert sorted(users) == [0, 3]
-        pairs = PairBatches(train, n_negatives=2, batch_pairs=2, visible=0.5)
+        pairs = PairBatches(train, n_negatives=2, batch_pairs=2, hiding=HALF)
         users = [user for batch in pairs.epoch(epoch) for user in batch.users.tolist()]
         assert sorted(users) == [0, 3]
 
 
 def test_data_in_which_nobody_has_two_items_are_refused() -> None:
     train = interactions_of(np.eye(3, 5) > 0)
-    message = r"no user has two items.*give more data, or set `backbone.name` to mf"
+    message = r"no user has two items.*give more data, or set `backbone.predicts` to all"
     with pytest.raises(DataError, match=message):
-        UserBlocks(train, visible=0.5)
+        UserBlocks(train, hiding=HALF)
     with pytest.raises(DataError, match=message):
-        PairBatches(train, n_negatives=1, visible=0.5)
+        PairBatches(train, n_negatives=1, hiding=HALF)
+
+
+def test_users_with_one_item_are_trained_on_where_everything_is_predicted() -> None:
+    train = interactions_of(np.array([[1, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]) > 0)
+    blocks = UserBlocks(train, batch_pairs=2, hiding=Hiding())
+    users = [user for block in blocks.epoch(0) for user in block.users.tolist()]
+    assert sorted(users) == [0, 1]
+    pairs = PairBatches(train, n_negatives=1, batch_pairs=2, hiding=Hiding())
+    users = [user for batch in pairs.epoch(0) for user in batch.users.tolist()]
+    assert sorted(users) == [0, 0, 0, 1]
+    assert pairs.n_pairs == 4
 
 
 @pytest.mark.parametrize("n_shared", [None, 20])
 def test_positives_of_a_block_are_hidden_and_negatives_are_not_in_the_history(
     train: Interactions, n_shared: int | None
 ) -> None:
-    blocks = UserBlocks(train, batch_pairs=100, n_shared=n_shared, visible=0.5, seed=1)
-    _, hidden = HiddenHistories(train.rows, visible=0.5, seed=1).divide(0)
+    blocks = UserBlocks(train, batch_pairs=100, n_shared=n_shared, hiding=HALF, seed=1)
+    _, hidden = DividedHistories(train.rows, HALF, seed=1).divide(0)
     n_pairs = 0
     for block in blocks.epoch(0):
         assert block.visible is not None
@@ -128,8 +157,8 @@ def test_positives_of_a_block_are_hidden_and_negatives_are_not_in_the_history(
 def test_positives_of_pairs_are_hidden_and_negatives_are_not_in_the_history(
     train: Interactions,
 ) -> None:
-    batches = PairBatches(train, n_negatives=5, batch_pairs=64, visible=0.5, seed=1)
-    shown, hidden = HiddenHistories(train.rows, visible=0.5, seed=1).divide(2)
+    batches = PairBatches(train, n_negatives=5, batch_pairs=64, hiding=HALF, seed=1)
+    shown, hidden = DividedHistories(train.rows, HALF, seed=1).divide(2)
     history = pairs_of(train.rows)
     found = []
     for batch in batches.epoch(2):
@@ -145,7 +174,7 @@ def test_positives_of_pairs_are_hidden_and_negatives_are_not_in_the_history(
 def test_a_repeated_pair_gave_more_pairs_than_batches_were_promised(train: Interactions) -> None:
     repeated = train.select(np.concatenate([np.arange(len(train)), np.arange(50)]))
     batches, once = (
-        PairBatches(log, n_negatives=3, batch_pairs=32, visible=0.5, seed=1)
+        PairBatches(log, n_negatives=3, batch_pairs=32, hiding=HALF, seed=1)
         for log in (repeated, train)
     )
     for epoch in range(3):
@@ -156,7 +185,7 @@ def test_a_repeated_pair_gave_more_pairs_than_batches_were_promised(train: Inter
 
 @pytest.mark.parametrize("n_shared", [None, 20])
 def test_a_resumed_epoch_hides_what_was_hidden(train: Interactions, n_shared: int | None) -> None:
-    blocks = UserBlocks(train, batch_pairs=100, n_shared=n_shared, visible=0.5)
+    blocks = UserBlocks(train, batch_pairs=100, n_shared=n_shared, hiding=HALF)
     whole = list(blocks.epoch(1))[2:]
     for block, expected in zip(blocks.epoch(1, first_batch=2), whole, strict=True):
         assert block.users.tolist() == expected.users.tolist()

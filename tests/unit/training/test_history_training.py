@@ -18,7 +18,7 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.kernels import IS_COMPILED
 from pslrec.losses import LOSSES, Loss
-from pslrec.sampling import CatalogBlock, PairBatches, UserBlocks
+from pslrec.sampling import CatalogBlock, Hiding, PairBatches, UserBlocks
 from pslrec.training import Trainer, TrainingOptions
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._objective import SampledObjective
@@ -26,12 +26,18 @@ from pslrec.training._steps import DenseStep, LookupStep, build_step
 
 BuildParts = Callable[..., tuple[Backbone, Loss]]
 
-BATCHES: dict[str, Callable[[Interactions], Any]] = {
-    "sampled": lambda log: PairBatches(log, n_negatives=8, batch_pairs=40, visible=0.5, seed=1),
-    "catalog": lambda log: UserBlocks(log, batch_pairs=40, visible=0.5, seed=1),
-    "shared": lambda log: UserBlocks(log, batch_pairs=40, n_shared=10, visible=0.5, seed=1),
-}
-each_mode = pytest.mark.parametrize("mode", BATCHES)
+HIDINGS = {"all": Hiding(0.5), "hidden": Hiding(0.5, predicts="hidden")}
+
+
+def batches_of(mode: str, log: Interactions, hiding: Hiding = HIDINGS["all"]) -> Any:
+    if mode == "sampled":
+        return PairBatches(log, n_negatives=8, batch_pairs=40, hiding=hiding, seed=1)
+    n_shared = 10 if mode == "shared" else None
+    return UserBlocks(log, batch_pairs=40, n_shared=n_shared, hiding=hiding, seed=1)
+
+
+each_mode = pytest.mark.parametrize("mode", ["sampled", "catalog", "shared"])
+each_hiding = pytest.mark.parametrize("hiding", HIDINGS.values(), ids=HIDINGS)
 needs_kernels = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
 
 
@@ -52,7 +58,7 @@ def test_every_loss_trains_and_fused_operations_equal_the_formula(
     before = build_parts(name, "history")[0]
     found = {}
     for kernels in ("auto", "plain"):
-        batches = BATCHES[mode](tiny_log)
+        batches = batches_of(mode, tiny_log)
         parts = build_parts(name, "history")
         if mode != "sampled" and parts[1].why_not_on_catalog() is not None:
             with pytest.raises(ConfigError, match=r"set `sampling.negatives` to a number"):
@@ -80,22 +86,22 @@ def naive_loss(
         vector = sum(summed[item] for item in visible)
         scores = 0.5 * (items @ vector) / vector.norm()
         negatives = [item for item in range(log.n_items) if item not in history]
-        for item in history:
-            if item not in visible:
-                differences = scores[negatives] - scores[item]
-                values.append(torch.logsumexp(differences / 0.25, dim=0))
+        for item in block.positives.list_of(user).tolist():
+            differences = scores[negatives] - scores[item]
+            values.append(torch.logsumexp(differences / 0.25, dim=0))
     return torch.stack(values).mean()
 
 
+@each_hiding
 @pytest.mark.parametrize("kernels", ["auto", "plain"])
 @pytest.mark.parametrize("own_step", [True, False])
 def test_gradients_of_a_step_are_those_of_a_loop(
-    kernels: str, own_step: bool, build_parts: BuildParts, tiny_log: Interactions
+    kernels: str, own_step: bool, hiding: Hiding, build_parts: BuildParts, tiny_log: Interactions
 ) -> None:
     if own_step and not IS_COMPILED:
         pytest.skip("built without a compiler")
     backbone, loss = build_parts("sl", "history", temperature=0.25)
-    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    block = next(batches_of("catalog", tiny_log, hiding).epoch(0))
     summed, ranked = (table.detach().clone().requires_grad_() for table in backbone.parameters())
     expected = naive_loss(summed, ranked, block, tiny_log)
     expected.backward()
@@ -126,7 +132,7 @@ def test_its_own_step_moves_tables_as_the_dense_step_does(
         backbone, loss = build_parts(name, "history")
         step = kind(backbone, loss, CatalogObjective(backbone, loss), options)
         for epoch in range(5):
-            for block in BATCHES["catalog"](tiny_log).epoch(epoch):
+            for block in batches_of("catalog", tiny_log).epoch(epoch):
                 step.move(step.loss_of(block, "model", torch.Generator), "model")
         found.append(torch.cat([backbone.user_table, backbone.item_table]).detach())
     torch.testing.assert_close(found[1], found[0], atol=5e-4, rtol=5e-4)
@@ -139,7 +145,7 @@ def test_blocks_have_a_step_of_their_own_and_pairs_have_not(
     options = TrainingOptions()
     for mode, kind in (("catalog", LookupStep), ("shared", LookupStep), ("sampled", DenseStep)):
         parts = build_parts("sl", "history")
-        assert isinstance(build_step(*parts, BATCHES[mode](tiny_log), options), kind)
+        assert isinstance(build_step(*parts, batches_of(mode, tiny_log), options), kind)
 
 
 @each_mode
@@ -156,7 +162,7 @@ def test_training_resumes_bit_for_bit(
     options = {"epochs": 4, "schedule": "cosine", "checkpoint_seconds": 0.0, "learning_rate": 0.05}
 
     def fit(store: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        return trained(build_parts(name, "history"), BATCHES[mode](tiny_log), store, **options)
+        return trained(build_parts(name, "history"), batches_of(mode, tiny_log), store, **options)
 
     whole = keeping_store()
     expected = fit(whole)
@@ -175,7 +181,7 @@ def test_the_number_of_threads_changes_nothing(
         for count in (1, 2):
             torch.set_num_threads(count)
             parts = build_parts("psl-relu", "history")
-            found.append(trained(parts, BATCHES[mode](tiny_log), keeping_store()))
+            found.append(trained(parts, batches_of(mode, tiny_log), keeping_store()))
     finally:
         torch.set_num_threads(n_threads)
     for one, two in zip(*found, strict=True):
@@ -188,7 +194,7 @@ def test_thresholds_are_taken_from_the_part_that_the_step_saw(
     """They were taken from the whole history, which the scores of a step are not made of."""
     backbone, loss = build_parts("sl@k", "history")
     assert isinstance(backbone, History)
-    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    block = next(batches_of("catalog", tiny_log, HIDINGS["hidden"]).epoch(0))
     scores = CatalogObjective(backbone, loss).step_of(block).scores()
     owners, items = block.pairs()
     users = backbone.users_of(backbone.step_tables(), block.users, block.visible).detach()
@@ -199,7 +205,7 @@ def test_thresholds_are_taken_from_the_part_that_the_step_saw(
     places, visible = block.visible.positions(block.users.numpy())
     assert bool((scores[places, visible] == -float("inf")).all())
 
-    batch = next(BATCHES["sampled"](tiny_log).epoch(0))
+    batch = next(batches_of("sampled", tiny_log).epoch(0))
     step = SampledObjective(backbone, loss).step_of(batch)
     users = backbone.users_of(backbone.step_tables(), batch.users, batch.visible).detach()
     products = 0.5 * users @ ranked.T
@@ -222,7 +228,7 @@ for negatives in ("catalog", "shared:8", 5):
         "sampling.negatives": negatives,
         "sampling.batch_pairs": 40,
         "training.epochs": 2,
-        "training.learning_rate": 0.02,
+        "training.learning_rate": 0.002,
     }
     run(RunConfig.from_settings(settings), out=Path(f"{sys.argv[1]}-{negatives}"))
 """
@@ -249,5 +255,6 @@ def test_without_compiled_kernels_training_is_the_same(tmp_path: Path) -> None:
             for kernels in ("auto", "plain")
         )
         assert ours.keys() == theirs.keys() == {"users", "items", "user_table"}
+        # At small steps, as Adam turns the rounding of a gradient near 0 into a part of a step.
         for name, table in ours.items():
-            torch.testing.assert_close(table, theirs[name], rtol=2e-3, atol=2e-4)
+            torch.testing.assert_close(table, theirs[name], rtol=1e-4, atol=1e-5)
