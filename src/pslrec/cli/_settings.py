@@ -86,8 +86,8 @@ def _assembled(
         belonging = preset_settings(preset, **parts)
         if base is not None:
             # A preset says where `auto` starts, and these it has found since.
-            for name in base.auto.chosen:
-                belonging.pop(name, None)
+            for found in base.auto.chosen:
+                belonging.pop(found, None)
         chosen = belonging | chosen
     if base is None:
         return RunConfig.from_settings(chosen, None)
