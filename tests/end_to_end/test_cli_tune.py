@@ -24,7 +24,8 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
 
 def test_tune_prints_the_ranking_and_what_train_takes(pslrec, log):
     grid = ("--grid", "loss.temperature=0.1,0.2", "--grid", "training.learning_rate=0.1,0.001")
-    code, out, err = pslrec("tune", log, "--loss", "psl-relu", *grid, *QUICK, *SMALL)
+    parts = ("--backbone", "mf", "--loss", "psl-relu")
+    code, out, err = pslrec("tune", log, *parts, *grid, *QUICK, *SMALL)
     assert code == 0, err
     lines = [line for line in err.splitlines() if line.startswith("cell ")]
     for place, line in enumerate(lines, 1):

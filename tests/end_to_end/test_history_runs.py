@@ -16,9 +16,10 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.errors import ConfigError, DataError
 from pslrec.experiment import build_model, run
+from pslrec.training import EpochFinished, Event
 
 SMALL = (
-    *("--backbone", "history", "--set", "backbone.dimension=8"),
+    *("--preset", "paper", "--backbone", "history", "--set", "backbone.dimension=8"),
     *("--set", "training.epochs=2", "--threads", "1"),
 )
 SETTINGS = {
@@ -89,9 +90,30 @@ def test_stress_compares_losses(
     assert runs["backbone"].unique().to_list() == ["history"]
 
 
+@pytest.mark.parametrize(
+    ("predicts", "visible"), [("all", 0.5), ("all", 1.0), ("hidden", 0.5), ("hidden", 0.9)]
+)
+def test_a_run_learns_whatever_it_hides_and_predicts(
+    planted: Interactions, predicts: str, visible: float
+) -> None:
+    settings = {
+        **SETTINGS,
+        "backbone.predicts": predicts,
+        "backbone.visible": visible,
+        "backbone.initialization": "normal",
+        "training.epochs": 20,
+        "training.validate_every": 1,
+    }
+    events: list[Event] = []
+    run(RunConfig.from_settings(settings), data=planted, listeners=[events.append])
+    finished = [event for event in events if isinstance(event, EpochFinished)]
+    validations = [event.validation for event in finished]
+    assert max(validations) > 1.5 * validations[0]
+
+
 def test_a_log_without_two_items_of_anybody_is_refused(tmp_path: Path) -> None:
     log = Interactions.from_ids([f"u{row}" for row in range(30)], [row % 7 for row in range(30)])
-    settings = {**SETTINGS, "data.validation": "none"}
+    settings = {**SETTINGS, "data.validation": "none", "backbone.predicts": "hidden"}
     with pytest.raises(DataError, match="no user has two items"):
         run(RunConfig.from_settings(settings), data=log, out=tmp_path / "run")
 

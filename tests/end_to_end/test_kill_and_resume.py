@@ -123,6 +123,8 @@ def what_is_left(out: Path) -> dict[str, Any]:
     """Everything but times."""
     metrics = json.loads((out / "metrics.json").read_text())
     metrics.pop("seconds_per_epoch")
+    for tried in metrics.get("auto", {}).get("tries", []):
+        tried.pop("seconds")
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     for line in lines:
         line.pop("seconds")

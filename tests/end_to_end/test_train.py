@@ -35,6 +35,8 @@ QUICK = (
     "--set",
     "sampling.negatives=10",
 )
+# Settings that do not depend on the data: these tests are about training, not about what `auto` finds.
+PAPER = ("--preset", "paper")
 SMALL = ("--set", "backbone.dimension=8", "--set", "sampling.batch_pairs=128", "--threads", "1")
 
 
@@ -62,7 +64,8 @@ def metrics_of(run_directory: Path) -> dict[str, Any]:
 
 def test_train_then_evaluate(pslrec: Command, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    trained = pslrec("train", log, "--loss", "psl-relu", *QUICK, *SMALL, "--seed", 3, "--out", out)
+    options = ("--loss", "psl-relu", *PAPER, *QUICK, *SMALL, "--seed", 3)
+    trained = pslrec("train", log, *options, "--out", out)
     assert trained.code == 0, trained.err
     assert "ndcg" in trained.out
     assert f"saved to {out}" in trained.out
@@ -133,7 +136,8 @@ def test_config_of_a_run_is_complete_and_makes_the_run_again(
     pslrec: Command, log: Path, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    pslrec("train", log, "--backbone", "xsimgcl", "--loss", "sl", *QUICK, *SMALL, "--out", first)
+    options = ("--backbone", "xsimgcl", "--loss", "sl", *PAPER, *QUICK, *SMALL)
+    pslrec("train", log, *options, "--out", first)
     settings = tomllib.loads((first / "config.toml").read_text())
     assert settings["sampling"]["negatives"] == 10
     assert settings["backbone"]["contrast_weight"] == 0.2
@@ -225,7 +229,7 @@ def test_the_checkerboard_is_learnt(pslrec: Command, board: Path, loss: str) -> 
         ),
         (
             ["--backbone", "lightgc"],
-            "unknown backbone `lightgc`; did you mean `lightgcn`? Available: lightgcn, mf,",
+            "unknown backbone `lightgc`; did you mean `lightgcn`? Available: history, lightgcn, mf,",
         ),
         (["--protocol", "papr"], "`evaluation.protocol` should be 'strict' or 'paper', got 'papr'"),
         (
@@ -309,7 +313,7 @@ def test_a_directory_without_a_run_is_named(pslrec: Command, tmp_path: Path) -> 
 def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(
     pslrec: Command, log: Path, tmp_path: Path
 ) -> None:
-    command = ["train", log, *QUICK, *SMALL, "--out", tmp_path / "run"]
+    command = ["train", log, *PAPER, *QUICK, *SMALL, "--out", tmp_path / "run"]
     assert pslrec(*command).code == 0
     before = metrics_of(tmp_path / "run")
     outcome = pslrec(*command)
@@ -372,6 +376,7 @@ def test_a_diverging_loss_ends_in_one_line(pslrec: Command, log: Path, tmp_path:
         "bpr",
         "--set",
         "training.learning_rate=1e30",
+        *PAPER,
         *SMALL,
         "--out",
         tmp_path / "run",

@@ -49,6 +49,9 @@ OTHER_VALUES: dict[str, Any] = {
     "evaluation.protocol": "paper",
     "evaluation.memory_megabytes": 64,
     "evaluation.exchangeability": "off",
+    "auto.mode": "best",
+    "auto.backbones": ("mf",),
+    "auto.chosen": ("training.epochs",),
 }
 
 
@@ -234,7 +237,7 @@ def test_mistakes_are_named(settings: dict[str, Any], message: str, has_base: bo
         ),
         (
             {"backbone.name": "lightgnc"},
-            "unknown backbone `lightgnc`; did you mean `lightgcn`? Available: lightgcn, mf",
+            "unknown backbone `lightgnc`; did you mean `lightgcn`? Available: history, lightgcn, mf",
         ),
         ({"data.split": "popularty"}, "unknown split `popularty`; did you mean `popularity`?"),
         (

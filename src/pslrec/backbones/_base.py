@@ -80,7 +80,7 @@ class Backbone(nn.Module, ABC):
     # A row of the representations is a row of the table, so that a step need not touch the others.
     is_lookup: ClassVar[bool] = False
     # Users have no rows of their own: `user_table` has a row per item, and a user is made of those
-    # in the history. Training then hides a part of every history and predicts it from the rest.
+    # in the history. Training then predicts every history from a part of it.
     sums_histories: ClassVar[bool] = False
     default_initialization: ClassVar[str] = "normal"
     # The learning rate that `auto` takes, for 64 columns and steps of 256 to 4,096 pairs.

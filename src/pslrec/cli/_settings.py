@@ -77,13 +77,20 @@ def _assembled(
     chosen = {name: value for name, value in options.items() if value is not None} | settings
     if "data.source" in chosen:
         chosen["data.source"] = _from_anywhere(str(chosen["data.source"]))
+    base = None
+    if file is not None:
+        base = RunConfig.from_toml(file)
     if preset is not None:
         # After the loss is known: with another loss than its own, a preset leaves out its options.
         parts = {"loss": chosen.get("loss.name"), "backbone": chosen.get("backbone.name")}
-        chosen = preset_settings(preset, **parts) | chosen
-    if file is None:
+        belonging = preset_settings(preset, **parts)
+        if base is not None:
+            # A preset says where `auto` starts, and these it has found since.
+            for found in base.auto.chosen:
+                belonging.pop(found, None)
+        chosen = belonging | chosen
+    if base is None:
         return RunConfig.from_settings(chosen, None)
-    base = RunConfig.from_toml(file)
     for section in ("loss", "backbone"):
         name = chosen.get(f"{section}.name")
         if name is not None and name != getattr(base, section).name:

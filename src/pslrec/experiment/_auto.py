@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pslrec.backbones import BACKBONES
+from pslrec.checks import whole_number
 from pslrec.config import RunConfig
 from pslrec.data import Dataset
 from pslrec.experiment._inputs import TrainingData, further_folds
@@ -188,7 +189,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     if options.get("predicts") == "hidden":
         # About half as many positives per epoch.
         epochs *= 2
-    dimension = options.get("dimension", 64)
+    # The learning rate follows from it before a backbone is built, which would check it.
+    dimension = whole_number("dimension", options.get("dimension", 64))
     rate = BACKBONES[config.backbone.name].auto_rate
     settings = {
         "sampling.negatives": "auto",
@@ -431,7 +433,9 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
     n_scores = data.train.n_users * data.train.n_items * epochs
     if n_scores <= CHEAP_SCORES:
         folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
-        return Plan(epochs, folds, MOST_TEMPERATURES + 1, is_thorough=True)
+        # Temperatures, a learning rate, and the other backbones.
+        n_tries = MOST_TEMPERATURES + 1 + len(config.auto.backbones)
+        return Plan(epochs, folds, n_tries, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
     return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)
 

@@ -34,7 +34,7 @@ def settings_of(loss: Any, backbone: Any, options: Mapping[str, Any]) -> dict[st
 
     >>> settings_of("sl", "mf", {"preset": "paper", "temperature": 0.2, "training__epochs": 5})
     ... # doctest: +NORMALIZE_WHITESPACE
-    {'auto.mode': 'off', 'loss.name': 'sl', 'backbone.name': 'mf', 'loss.temperature': 0.2,
+    {'auto.mode': 'off', 'backbone.name': 'mf', 'loss.name': 'sl', 'loss.temperature': 0.2,
     'training.epochs': 5}
     """
     parts = part_settings("loss", loss)

@@ -97,12 +97,28 @@ def test_a_spectral_start_of_items_that_nobody_has_is_small_noise() -> None:
     assert float(others.square().mean()) == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("visible", [0.0, 1.0, -0.5, 2.0, float("nan")])
-def test_a_share_that_hides_nothing_or_everything_is_refused(
-    train: Interactions, visible: float
+@pytest.mark.parametrize("predicts", ["all", "hidden"])
+@pytest.mark.parametrize("visible", [0.0, -0.5, 2.0, float("nan")])
+def test_a_share_that_shows_nothing_or_more_than_everything_is_refused(
+    train: Interactions, visible: float, predicts: str
 ) -> None:
-    with pytest.raises(ConfigError, match="`visible` must lie between 0 and 1, both excluded, got"):
-        History(train, visible=visible)
+    with pytest.raises(ConfigError, match="`visible` must be above 0 and at most 1, got"):
+        History(train, visible=visible, predicts=predicts)
+
+
+def test_a_share_that_hides_nothing_is_refused_where_the_hidden_part_is_predicted(
+    train: Interactions,
+) -> None:
+    message = "`visible` must be below 1 where `predicts` is hidden, as nothing is hidden"
+    with pytest.raises(ConfigError, match=message):
+        History(train, visible=1.0, predicts="hidden")
+    assert History(train, visible=1.0, predicts="all").visible == 1.0
+
+
+def test_what_is_predicted_is_all_or_the_hidden_part(train: Interactions) -> None:
+    assert History(train).predicts == "all"
+    with pytest.raises(ConfigError, match=r"`predicts` must be .*all.*hidden"):
+        History(train, predicts="visible")
 
 
 def test_the_tables_do_not_grow_with_the_users() -> None:

@@ -168,7 +168,7 @@ def test_a_loaded_one_can_be_saved_again_and_fitted_again(
 def test_it_follows_scikit_learn_conventions(fitted: Recommender) -> None:
     sklearn = pytest.importorskip("sklearn.base")
     copy = sklearn.clone(fitted)
-    assert copy.get_params() == fitted.get_params() == {"loss": "sl", "backbone": "mf", **OPTIONS}
+    assert copy.get_params() == fitted.get_params() == {"loss": "sl", "backbone": "auto", **OPTIONS}
     assert not hasattr(copy, "model_")
     assert copy.set_params(epochs=7, loss="bpr") is copy
     assert (copy.epochs, copy.loss, fitted.epochs) == (7, "bpr", 2)

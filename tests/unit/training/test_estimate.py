@@ -2,7 +2,7 @@
 
 import pytest
 
-from pslrec.sampling import PairBatches, UserBlocks
+from pslrec.sampling import Hiding, PairBatches, UserBlocks
 from pslrec.training._estimate import Pace, described_memory, memory_estimate
 from pslrec.training._events import EstimateMade
 
@@ -26,8 +26,11 @@ def test_an_adversary_and_a_graph_need_more(build_parts, tiny_log) -> None:
     assert propagated["representations"] > plain["representations"] + 4 * plain["tables"]
 
 
-def test_histories_cost_their_division_and_nothing_per_user(build_parts, tiny_log) -> None:
-    blocks = UserBlocks(tiny_log, batch_pairs=10, visible=0.5)
+@pytest.mark.parametrize("predicts", ["all", "hidden"])
+def test_histories_cost_their_division_and_nothing_per_user(
+    build_parts, tiny_log, predicts
+) -> None:
+    blocks = UserBlocks(tiny_log, batch_pairs=10, hiding=Hiding(0.5, predicts))
     rows = memory_estimate(*build_parts("sl"), UserBlocks(tiny_log, batch_pairs=10))
     sums = memory_estimate(*build_parts("sl", "history"), blocks)
     table_bytes = tiny_log.n_items * 8 * 4

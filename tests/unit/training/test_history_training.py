@@ -18,7 +18,7 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError
 from pslrec.kernels import IS_COMPILED
 from pslrec.losses import LOSSES, Loss
-from pslrec.sampling import CatalogBlock, PairBatches, UserBlocks
+from pslrec.sampling import CatalogBlock, Hiding, PairBatches, UserBlocks
 from pslrec.training import Trainer, TrainingOptions
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._objective import SampledObjective
@@ -26,13 +26,24 @@ from pslrec.training._steps import DenseStep, LookupStep, build_step
 
 BuildParts = Callable[..., tuple[Backbone, Loss]]
 
-BATCHES: dict[str, Callable[[Interactions], Any]] = {
-    "sampled": lambda log: PairBatches(log, n_negatives=8, batch_pairs=40, visible=0.5, seed=1),
-    "catalog": lambda log: UserBlocks(log, batch_pairs=40, visible=0.5, seed=1),
-    "shared": lambda log: UserBlocks(log, batch_pairs=40, n_shared=10, visible=0.5, seed=1),
+HIDINGS = {
+    "hidden": Hiding(0.5, predicts="hidden"),
+    "all": Hiding(0.5, predicts="all"),
+    "all from all": Hiding(1.0, predicts="all"),
 }
-each_mode = pytest.mark.parametrize("mode", BATCHES)
+MODES = ("sampled", "catalog", "shared")
+each_mode = pytest.mark.parametrize("mode", MODES)
+each_hiding = pytest.mark.parametrize("hiding", HIDINGS)
 needs_kernels = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
+
+
+def batches_of(mode: str, log: Interactions, hiding: str) -> Any:
+    options: dict[str, Any] = {"batch_pairs": 40, "hiding": HIDINGS[hiding], "seed": 1}
+    if mode == "sampled":
+        return PairBatches(log, n_negatives=8, **options)
+    if mode == "shared":
+        options["n_shared"] = 10
+    return UserBlocks(log, **options)
 
 
 def trained(
@@ -44,15 +55,21 @@ def trained(
     return backbone.user_table.detach().clone(), backbone.item_table.detach().clone()
 
 
+@each_hiding
 @each_mode
 @pytest.mark.parametrize("name", LOSSES.names())
 def test_every_loss_trains_and_fused_operations_equal_the_formula(
-    name: str, mode: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
+    name: str,
+    mode: str,
+    hiding: str,
+    build_parts: BuildParts,
+    tiny_log: Interactions,
+    keeping_store: Any,
 ) -> None:
     before = build_parts(name, "history")[0]
     found = {}
     for kernels in ("auto", "plain"):
-        batches = BATCHES[mode](tiny_log)
+        batches = batches_of(mode, tiny_log, hiding)
         parts = build_parts(name, "history")
         if mode != "sampled" and parts[1].why_not_on_catalog() is not None:
             with pytest.raises(ConfigError, match=r"set `sampling.negatives` to a number"):
@@ -68,7 +85,12 @@ def test_every_loss_trains_and_fused_operations_equal_the_formula(
 
 
 def naive_loss(
-    summed: torch.Tensor, ranked: torch.Tensor, block: CatalogBlock, log: Interactions
+    summed: torch.Tensor,
+    ranked: torch.Tensor,
+    block: CatalogBlock,
+    log: Interactions,
+    *,
+    predicts_all: bool,
 ) -> torch.Tensor:
     """SL over the catalogue, temperature 1/4: user by user, positive by positive."""
     values = []
@@ -81,23 +103,25 @@ def naive_loss(
         scores = 0.5 * (items @ vector) / vector.norm()
         negatives = [item for item in range(log.n_items) if item not in history]
         for item in history:
-            if item not in visible:
+            if predicts_all or item not in visible:
                 differences = scores[negatives] - scores[item]
                 values.append(torch.logsumexp(differences / 0.25, dim=0))
     return torch.stack(values).mean()
 
 
+@each_hiding
 @pytest.mark.parametrize("kernels", ["auto", "plain"])
 @pytest.mark.parametrize("own_step", [True, False])
 def test_gradients_of_a_step_are_those_of_a_loop(
-    kernels: str, own_step: bool, build_parts: BuildParts, tiny_log: Interactions
+    kernels: str, own_step: bool, hiding: str, build_parts: BuildParts, tiny_log: Interactions
 ) -> None:
     if own_step and not IS_COMPILED:
         pytest.skip("built without a compiler")
     backbone, loss = build_parts("sl", "history", temperature=0.25)
-    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    block = next(batches_of("catalog", tiny_log, hiding).epoch(0))
     summed, ranked = (table.detach().clone().requires_grad_() for table in backbone.parameters())
-    expected = naive_loss(summed, ranked, block, tiny_log)
+    predicts_all = hiding != "hidden"
+    expected = naive_loss(summed, ranked, block, tiny_log, predicts_all=predicts_all)
     expected.backward()
     options = TrainingOptions(kernels=kernels)  # type: ignore[arg-type]
     kind = LookupStep if own_step else DenseStep
@@ -115,10 +139,11 @@ def test_gradients_of_a_step_are_those_of_a_loop(
 
 
 @needs_kernels
+@each_hiding
 @pytest.mark.parametrize("weight_decay", [0.0, 1e-3])
 @pytest.mark.parametrize("name", ["psl-relu", "bpr", "llpauc"])
 def test_its_own_step_moves_tables_as_the_dense_step_does(
-    name: str, weight_decay: float, build_parts: BuildParts, tiny_log: Interactions
+    name: str, weight_decay: float, hiding: str, build_parts: BuildParts, tiny_log: Interactions
 ) -> None:
     options = TrainingOptions(learning_rate=0.05, weight_decay=weight_decay)
     found = []
@@ -126,28 +151,32 @@ def test_its_own_step_moves_tables_as_the_dense_step_does(
         backbone, loss = build_parts(name, "history")
         step = kind(backbone, loss, CatalogObjective(backbone, loss), options)
         for epoch in range(5):
-            for block in BATCHES["catalog"](tiny_log).epoch(epoch):
+            for block in batches_of("catalog", tiny_log, hiding).epoch(epoch):
                 step.move(step.loss_of(block, "model", torch.Generator), "model")
         found.append(torch.cat([backbone.user_table, backbone.item_table]).detach())
     torch.testing.assert_close(found[1], found[0], atol=5e-4, rtol=5e-4)
 
 
 @needs_kernels
+@each_hiding
 def test_blocks_have_a_step_of_their_own_and_pairs_have_not(
-    build_parts: BuildParts, tiny_log: Interactions
+    hiding: str, build_parts: BuildParts, tiny_log: Interactions
 ) -> None:
     options = TrainingOptions()
     for mode, kind in (("catalog", LookupStep), ("shared", LookupStep), ("sampled", DenseStep)):
         parts = build_parts("sl", "history")
-        assert isinstance(build_step(*parts, BATCHES[mode](tiny_log), options), kind)
+        batches = batches_of(mode, tiny_log, hiding)
+        assert isinstance(build_step(*parts, batches, options), kind)
 
 
+@each_hiding
 @each_mode
 @pytest.mark.parametrize("name", ["psl-relu", "sl@k", "adv-infonce"])
 @pytest.mark.parametrize("at", [0, 3, 5])
 def test_training_resumes_bit_for_bit(
     name: str,
     mode: str,
+    hiding: str,
     at: int,
     build_parts: BuildParts,
     tiny_log: Interactions,
@@ -156,7 +185,8 @@ def test_training_resumes_bit_for_bit(
     options = {"epochs": 4, "schedule": "cosine", "checkpoint_seconds": 0.0, "learning_rate": 0.05}
 
     def fit(store: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        return trained(build_parts(name, "history"), BATCHES[mode](tiny_log), store, **options)
+        batches = batches_of(mode, tiny_log, hiding)
+        return trained(build_parts(name, "history"), batches, store, **options)
 
     whole = keeping_store()
     expected = fit(whole)
@@ -165,9 +195,10 @@ def test_training_resumes_bit_for_bit(
         assert torch.equal(ours, theirs)
 
 
+@each_hiding
 @each_mode
 def test_the_number_of_threads_changes_nothing(
-    mode: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
+    mode: str, hiding: str, build_parts: BuildParts, tiny_log: Interactions, keeping_store: Any
 ) -> None:
     found = []
     n_threads = torch.get_num_threads()
@@ -175,31 +206,37 @@ def test_the_number_of_threads_changes_nothing(
         for count in (1, 2):
             torch.set_num_threads(count)
             parts = build_parts("psl-relu", "history")
-            found.append(trained(parts, BATCHES[mode](tiny_log), keeping_store()))
+            batches = batches_of(mode, tiny_log, hiding)
+            found.append(trained(parts, batches, keeping_store()))
     finally:
         torch.set_num_threads(n_threads)
     for one, two in zip(*found, strict=True):
         torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6)
 
 
+@each_hiding
 def test_thresholds_are_taken_from_the_part_that_the_step_saw(
-    build_parts: BuildParts, tiny_log: Interactions
+    hiding: str, build_parts: BuildParts, tiny_log: Interactions
 ) -> None:
     """They were taken from the whole history, which the scores of a step are not made of."""
     backbone, loss = build_parts("sl@k", "history")
     assert isinstance(backbone, History)
-    block = next(BATCHES["catalog"](tiny_log).epoch(0))
+    block = next(batches_of("catalog", tiny_log, hiding).epoch(0))
     scores = CatalogObjective(backbone, loss).step_of(block).scores()
     owners, items = block.pairs()
     users = backbone.users_of(backbone.step_tables(), block.users, block.visible).detach()
     ranked = functional.normalize(backbone.item_table.detach(), dim=1)
     expected = 0.5 * users @ ranked.T
     torch.testing.assert_close(scores[owners, items], expected[owners, items])
-    # What is visible is no candidate: it can not be recommended either.
     places, visible = block.visible.positions(block.users.numpy())
-    assert bool((scores[places, visible] == -float("inf")).all())
+    if hiding == "hidden":
+        # What is visible is no candidate: it cannot be recommended either.
+        assert bool((scores[places, visible] == -float("inf")).all())
+    else:
+        # What is visible is a positive as well, and no negative of itself.
+        torch.testing.assert_close(scores[places, visible], expected[places, visible])
 
-    batch = next(BATCHES["sampled"](tiny_log).epoch(0))
+    batch = next(batches_of("sampled", tiny_log, hiding).epoch(0))
     step = SampledObjective(backbone, loss).step_of(batch)
     users = backbone.users_of(backbone.step_tables(), batch.users, batch.visible).detach()
     products = 0.5 * users @ ranked.T
@@ -216,6 +253,8 @@ from pslrec.experiment import run
 for negatives in ("catalog", "shared:8", 5):
     settings = {
         "backbone.name": "history",
+        "backbone.predicts": sys.argv[2],
+        "backbone.initialization": sys.argv[3],
         "backbone.dimension": 8,
         "data.source": "log.csv",
         "data.validation": "none",
@@ -228,14 +267,21 @@ for negatives in ("catalog", "shared:8", 5):
 """
 
 
-def test_without_compiled_kernels_training_is_the_same(tmp_path: Path) -> None:
+# Rounding decides the signs of a spectral start's columns, so one log alone is started by it.
+@pytest.mark.parametrize(
+    ("predicts", "start", "seed"),
+    [("hidden", "spectral:2", 1), ("hidden", "normal", 2), ("all", "normal", 3)],
+)
+def test_without_compiled_kernels_training_is_the_same(
+    tmp_path: Path, predicts: str, start: str, seed: int
+) -> None:
     """The other process has no compiled module at all, and so another Adam and another product."""
     model = TasteModel(n_topics=3, median_history=6, minimum_history=4)
-    log = planted_tastes(24, 20, model=model, seed=1).interactions
+    log = planted_tastes(24, 20, model=model, seed=seed).interactions
     log.to_frame().write_csv(tmp_path / "log.csv")
     for kernels in ("auto", "plain"):
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, kernels],
+            [sys.executable, "-c", PROGRAM, kernels, predicts, start],
             env={**os.environ, "PSLREC_KERNELS": kernels, "OMP_NUM_THREADS": "1"},
             cwd=tmp_path,
             capture_output=True,

@@ -1,0 +1,369 @@
+"""Settings that `auto` finds: by rules, and by a race whose answers are planted here."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pslrec.backbones import BACKBONES
+from pslrec.config import RunConfig, preset_settings
+from pslrec.data import Dataset, SealedInteractions
+from pslrec.data._synthetic import TasteModel, planted_tastes
+from pslrec.data.splits import split_by_name
+from pslrec.errors import ConfigError
+from pslrec.experiment import MemoryStore, TrainingData, _auto, load_training_data
+from pslrec.experiment._auto import (
+    EXPONENTS,
+    LEAD,
+    RATE_FACTOR,
+    batch_for,
+    choose_settings,
+    epochs_for,
+    plan_of,
+    ruled_settings,
+    scaled_rate,
+)
+from pslrec.experiment._inputs import further_folds
+from pslrec.experiment._running import build_trainer
+from pslrec.training import SettingsChosen, SettingsTried, TrainingDivergedError
+
+# Values by exponent, 1 / temperature.
+Values = Callable[[float], float]
+
+
+def open_config(preset: str = "auto", **settings: Any) -> RunConfig:
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    parts = {"loss": named.get("loss.name"), "backbone": named.get("backbone.name")}
+    return RunConfig.from_settings({**preset_settings(preset, **parts), **named})
+
+
+def split_tastes(n_users: int = 150) -> Dataset:
+    model = TasteModel(n_topics=4, median_history=12, minimum_history=8)
+    return split_by_name(planted_tastes(n_users, 80, model=model, seed=3).interactions, "iid")
+
+
+def loaded(n_users: int = 150, **settings: Any) -> TrainingData:
+    return load_training_data(open_config(**settings).resolved(), split_tastes(n_users))
+
+
+@pytest.fixture(scope="module")
+def data() -> TrainingData:
+    return loaded()
+
+
+@pytest.fixture
+def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data on which a whole training is expensive, so that tries are short."""
+    monkeypatch.setattr(_auto, "CHEAP_SCORES", 0.0)
+
+
+class Planted:
+    """Answers instead of trainings, by the temperature, the learning rate and the backbone."""
+
+    def __init__(self, values: Values, *, fast: float = 0.0, backbones: Any = None) -> None:
+        self.values = values
+        self.fast = fast
+        self.backbones = backbones or {}
+        self.configs: list[RunConfig] = []
+        self.folds: list[TrainingData] = []
+
+    def __call__(self, config: RunConfig, fold: TrainingData) -> float:
+        self.configs.append(config)
+        self.folds.append(fold)
+        value = self.values(1 / config.loss.options()["temperature"])
+        slowest = BACKBONES[config.backbone.name].auto_rate
+        if config.training.learning_rate > 2 * slowest:
+            value *= 1 + self.fast
+        return value * self.backbones.get(config.backbone.name, 1.0)
+
+
+def peak_at(exponent: float) -> Values:
+    return lambda tried: 1 / (1 + abs(math.log(tried / exponent)))
+
+
+def test_an_epoch_has_about_forty_steps_within_bounds() -> None:
+    assert batch_for(1) == batch_for(40 * 256) == 256
+    assert batch_for(40 * 512) == 512
+    assert batch_for(40 * 4096) == batch_for(10**9) == 4096
+    for n_pairs in (20_000, 60_000, 100_000):
+        assert 40 / math.sqrt(2) <= n_pairs / batch_for(n_pairs) <= 40 * math.sqrt(2)
+
+
+def test_there_are_steps_enough_and_neither_too_few_nor_too_many_epochs() -> None:
+    assert epochs_for(1) == epochs_for(10) == 40
+    assert epochs_for(20) == 400 / 20
+    assert epochs_for(34) == epochs_for(10**6) == 12
+
+
+def test_a_rate_falls_with_the_root_of_the_dimension() -> None:
+    assert scaled_rate(0.01, 64) == 0.01
+    assert scaled_rate(0.01, 256) == 0.01 / 2
+    assert scaled_rate(0.01, 16) == 0.01 * 2
+
+
+def test_predicting_the_hidden_part_takes_twice_as_many_epochs(data: TrainingData) -> None:
+    both = [
+        ruled_settings(open_config(backbone__predicts=predicts), data)["training.epochs"]
+        for predicts in ("all", "hidden")
+    ]
+    assert both[1] == 2 * both[0]
+
+
+def test_a_dimension_of_zero_was_divided_by(data: TrainingData) -> None:
+    with pytest.raises(ConfigError, match="`dimension` must be a whole number of at least 1, got"):
+        ruled_settings(open_config(backbone__dimension=0), data)
+
+
+def test_everything_given_stays(data: TrainingData) -> None:
+    given = {
+        "backbone.dimension": 24,
+        "backbone.initialization": "normal",
+        "loss.temperature": 0.3,
+        "sampling.batch_pairs": 300,
+        "sampling.negatives": 7,
+        "training.epochs": 3,
+        "training.learning_rate": 0.05,
+        "training.schedule": "linear",
+        "training.validate_every": 2,
+    }
+    config = RunConfig.from_settings({**preset_settings("best"), **given, "auto.backbones": ()})
+    planted = Planted(peak_at(40), fast=1.0)
+    chosen, choice = choose_settings(config, data, planted)
+    tree = chosen.model_dump()
+    for name, value in given.items():
+        section, _, setting = name.partition(".")
+        assert tree[section][setting] == value
+    assert not set(choice.settings) & set(given)
+    for tried in planted.configs:
+        assert tried.loss.options()["temperature"] == 0.3
+        assert tried.training.learning_rate == 0.05
+
+
+def test_where_all_that_is_raced_was_given_the_sentence_says_so(data: TrainingData) -> None:
+    config = open_config(loss__temperature=0.1, training__learning_rate=0.01, auto__backbones=())
+    planted = Planted(peak_at(12))
+    _, choice = choose_settings(config, data, planted)
+    assert not planted.configs
+    assert "by rules alone, as all that is raced was given" in choice.sentence()
+
+
+@pytest.mark.parametrize("exponent", [8, 10, 12, 16, 20, 24])
+def test_the_race_walks_to_the_best_temperature(data: TrainingData, exponent: int) -> None:
+    chosen, _ = choose_settings(open_config(), data, Planted(peak_at(exponent)))
+    assert chosen.loss.options()["temperature"] == 1 / exponent
+
+
+@pytest.mark.parametrize("exponent", [4, 40])
+def test_the_walk_ends_with_the_tries_and_takes_the_best_of_them(
+    data: TrainingData, exponent: int
+) -> None:
+    planted = Planted(peak_at(exponent))
+    chosen, _ = choose_settings(open_config(), data, planted)
+    temperatures = {config.loss.options()["temperature"] for config in planted.configs}
+    assert len(temperatures) == _auto.MOST_TEMPERATURES
+    nearest = min(temperatures, key=lambda tried: abs(math.log(tried * exponent)))
+    assert chosen.loss.options()["temperature"] == nearest
+
+
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize(("lead", "exponent"), [(LEAD / 2, 12), (2 * LEAD, 16)])
+def test_in_short_tries_a_lower_temperature_must_lead(
+    data: TrainingData, lead: float, exponent: int
+) -> None:
+    def values(tried: float) -> float:
+        # Others are worse than both.
+        return {12: 0.1, 16: 0.1 * (1 + lead)}.get(round(tried), 0.01)
+
+    chosen, _ = choose_settings(open_config(), data, Planted(values))
+    assert chosen.loss.options()["temperature"] == 1 / exponent
+
+
+@pytest.mark.usefixtures("short_tries")
+def test_in_short_tries_a_higher_temperature_needs_no_lead(data: TrainingData) -> None:
+    planted = Planted(lambda tried: 0.1 - 1e-5 * tried)
+    chosen, _ = choose_settings(open_config(), data, planted)
+    assert chosen.loss.options()["temperature"] > 1 / 12
+
+
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize(("lead", "factor"), [(LEAD / 2, 1.0), (2 * LEAD, RATE_FACTOR)])
+def test_in_short_tries_a_higher_rate_must_lead(
+    data: TrainingData, lead: float, factor: float
+) -> None:
+    slow = ruled_settings(open_config(), data)["training.learning_rate"]
+    chosen, _ = choose_settings(open_config(), data, Planted(peak_at(12), fast=lead))
+    assert chosen.training.learning_rate == pytest.approx(factor * slow)
+
+
+def test_in_whole_trainings_any_lead_counts(data: TrainingData) -> None:
+    slow = ruled_settings(open_config(), data)["training.learning_rate"]
+    planted = Planted(lambda tried: 0.1 + 1e-6 * tried, fast=1e-6)
+    chosen, _ = choose_settings(open_config(), data, planted)
+    assert chosen.loss.options()["temperature"] < 1 / 16
+    assert chosen.training.learning_rate == pytest.approx(RATE_FACTOR * slow)
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+@pytest.mark.parametrize("cheap", [0.0, math.inf])
+def test_there_are_never_more_tries_than_planned(
+    data: TrainingData, exponent: int, cheap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_auto, "CHEAP_SCORES", cheap)
+    config = open_config()
+    ruled = RunConfig.from_settings(ruled_settings(config, data), base=config).resolved()
+    plan = plan_of(ruled, data)
+    _, choice = choose_settings(config, data, Planted(peak_at(exponent)))
+    assert 0 < len(choice.tries) <= plan.n_tries
+
+
+@pytest.mark.parametrize(("advantage", "name"), [(1.1, "mf"), (0.9, "history")])
+def test_on_little_data_the_other_backbone_is_taken_where_it_is_better(
+    data: TrainingData, advantage: float, name: str
+) -> None:
+    planted = Planted(peak_at(12), backbones={"mf": advantage})
+    chosen, choice = choose_settings(open_config(), data, planted)
+    assert chosen.backbone.name == name
+    assert choice.sentence().startswith(f"auto: {name}, psl-relu")
+
+
+@pytest.mark.usefixtures("short_tries")
+def test_elsewhere_no_other_backbone_is_tried(data: TrainingData) -> None:
+    planted = Planted(peak_at(12), backbones={"mf": 2.0})
+    choose_settings(open_config(), data, planted)
+    assert {config.backbone.name for config in planted.configs} == {"history"}
+
+
+def test_a_backbone_without_an_option_that_was_given_is_not_tried(data: TrainingData) -> None:
+    planted = Planted(peak_at(12), backbones={"mf": 2.0})
+    chosen, _ = choose_settings(open_config(backbone__visible=0.7), data, planted)
+    assert chosen.backbone.name == "history"
+    assert {config.backbone.name for config in planted.configs} == {"history"}
+
+
+def test_a_try_that_diverges_loses_and_the_race_goes_on(data: TrainingData) -> None:
+    planted = Planted(peak_at(16))
+
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        if config.loss.options()["temperature"] == 1 / 12:
+            raise TrainingDivergedError("the loss became nan")
+        return planted(config, fold)
+
+    chosen, choice = choose_settings(open_config(), data, try_out)
+    assert chosen.loss.options()["temperature"] == 1 / 16
+    assert choice.tries[0].validation * choice.tries[1].validation == 0
+
+
+def test_folds_have_other_validation_parts_and_no_test_pairs(data: TrainingData) -> None:
+    planted = Planted(peak_at(12))
+    choose_settings(open_config(), data, planted)
+    folds = planted.folds[:3]
+    test = set(split_tastes().test.pair_keys().tolist())
+    everything = None
+    parts = []
+    for fold in folds:
+        validation = fold.dataset.validation
+        assert validation is not None
+        inside = {*fold.train.pair_keys().tolist(), *validation.pair_keys().tolist()}
+        assert not inside & test
+        # All folds divide the same pairs.
+        assert everything is None or inside == everything
+        everything = inside
+        parts.append(frozenset(validation.pair_keys().tolist()))
+    assert len(set(parts)) == 3
+
+
+def test_there_are_no_folds_where_validation_came_with_the_data(data: TrainingData) -> None:
+    config = open_config(data__validation_seed=5).resolved()
+    # Another seed would have drawn another part, so this one is not of that rule.
+    assert further_folds(data, config, 2) == []
+
+
+@pytest.mark.usefixtures("short_tries")
+def test_where_tries_are_short_there_is_one_fold(data: TrainingData) -> None:
+    planted = Planted(peak_at(12))
+    _, choice = choose_settings(open_config(), data, planted)
+    assert len(planted.folds) == len(choice.tries)
+    assert all(fold is data for fold in planted.folds)
+
+
+@pytest.mark.parametrize(
+    ("n_users", "settings", "why"),
+    [
+        (150, {"data__validation": "none"}, "there is no validation part to choose by"),
+        (60, {}, r"the validation part has \d\d users, too few to tell settings apart"),
+    ],
+)
+def test_without_users_to_choose_by_rules_decide_and_the_sentence_says_why(
+    n_users: int, settings: dict[str, Any], why: str
+) -> None:
+    data = loaded(n_users, **settings)
+    planted = Planted(peak_at(12))
+    chosen, choice = choose_settings(open_config(**settings), data, planted)
+    assert not planted.configs
+    assert not choice.tries
+    with pytest.raises(AssertionError, match=f"by rules alone, as {why}"):
+        raise AssertionError(choice.sentence())
+    assert chosen.training.schedule == "cosine"
+
+
+def test_listeners_hear_of_every_try_and_of_the_choice(data: TrainingData) -> None:
+    events: list[Any] = []
+    _, choice = choose_settings(
+        open_config(), data, Planted(peak_at(12)), listeners=[events.append]
+    )
+    tried = [event for event in events if isinstance(event, SettingsTried)]
+    assert [event.validation for event in tried] == [each.validation for each in choice.tries]
+    assert events[-1] == SettingsChosen(choice.sentence())
+
+
+def test_best_takes_dimensions_as_long_as_they_help(data: TrainingData) -> None:
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        return {64: 0.1, 256: 0.2, 512: 0.15, 1024: 0.9}[config.backbone.options()["dimension"]]
+
+    chosen, choice = choose_settings(open_config("best"), data, try_out)
+    assert chosen.backbone.options()["dimension"] == 256
+    tried = [each.settings.get("backbone.dimension") for each in choice.tries]
+    assert [each for each in tried if each is not None] == [64, 256, 512]
+    _, choice = choose_settings(open_config("auto"), data, Planted(peak_at(12)))
+    assert not any("backbone.dimension" in each.settings for each in choice.tries)
+
+
+@pytest.mark.parametrize(("hidden", "predicts", "factor"), [(1.1, "hidden", 2), (0.9, "all", 1)])
+def test_best_predicts_the_hidden_part_where_that_pays(
+    data: TrainingData, hidden: float, predicts: str, factor: int
+) -> None:
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        value = 0.5
+        if config.backbone.name == "mf":
+            value = 0.1
+        if config.backbone.options().get("predicts") == "hidden":
+            value *= hidden
+        return value
+
+    config = open_config("best")
+    epochs = ruled_settings(config, data)["training.epochs"]
+    chosen, _ = choose_settings(config, data, try_out)
+    assert chosen.resolved().backbone.options()["predicts"] == predicts
+    assert chosen.training.epochs == factor * epochs
+
+
+def test_the_test_part_stays_sealed_and_equal_seeds_give_equal_choices() -> None:
+    choices = []
+    for _ in range(2):
+        data = loaded(120)
+        test = data.dataset.test
+        assert isinstance(test, SealedInteractions)
+
+        def try_out(config: RunConfig, fold: TrainingData) -> float:
+            assert isinstance(fold.dataset.test, SealedInteractions)
+            return build_trainer(config, fold, MemoryStore()).fit().best_value
+
+        config = open_config(backbone__dimension=8, training__epochs=2)
+        chosen, choice = choose_settings(config, data, try_out)
+        assert test.reasons == []
+        values = [(tried.settings, tried.validation) for tried in choice.tries]
+        choices.append((chosen, values))
+    assert choices[0] == choices[1]
+    assert np.isfinite([value for _, value in choices[0][1]]).all()
