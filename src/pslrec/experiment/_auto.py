@@ -347,13 +347,15 @@ class _Race:
         return [tried.validation for tried in self._tries]
 
     def _race_dimension(self) -> None:
+        """Whole trainings: more dimensions learn more slowly at first, and end higher."""
         best = -math.inf
+        epochs = self._settings.get("training.epochs")
         rate = self._settings.get("training.learning_rate")
         for dimension in DIMENSIONS:
             tried: dict[str, Any] = {"backbone.dimension": dimension}
             if rate is not None:
                 tried["training.learning_rate"] = scaled_rate(rate, dimension)
-            value = self._try(tried)
+            value = self._try(tried, epochs=epochs)
             if value <= best:
                 break
             best = value
