@@ -54,6 +54,18 @@ def share(name: str, value: float) -> float:
     return value
 
 
+def part(name: str, value: float) -> float:
+    """The value, if it is at least 0 and below 1.
+
+    Args:
+        name: of the setting, for the message.
+        value: what was given.
+    """
+    if not 0.0 <= value < 1.0:
+        raise ConfigError(f"`{name}` must be at least 0 and below 1, got {value}")
+    return value
+
+
 def whole_number(name: str, value: int, *, minimum: int = 1, maximum: int = LARGEST_COUNT) -> int:
     """The value, if it is a whole number in the range.
 

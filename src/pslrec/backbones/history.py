@@ -1,12 +1,14 @@
 """A backbone without users: a user is the sum of what is in the history."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from pslrec.backbones._base import Backbone, NewUsers, Representations, register_backbone
-from pslrec.checks import one_of, share
+from pslrec.checks import one_of, part, share
 from pslrec.data import Interactions
 from pslrec.errors import ConfigError
 from pslrec.kernels import CompressedRows, sparse_product
@@ -36,6 +38,10 @@ class History(Backbone):
             Of two or more items at least one stays visible and, below 1, one is hidden.
         predicts: which items of the history are positives, `all` or the `hidden` ones. With the
             latter a vector is never trained to predict what it is made of; it learns half as fast.
+        popularity: how much of every user's vector all users share, from 0 to below 1. It lets a
+            column of Y learn how popular each item is, which helps where much of what people do
+            follows popularity, and it serves users without any history. The table needs a second
+            column for it; with a single one it is 0.
 
     >>> train = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
     >>> backbone = History(train, dimension=8)
@@ -58,6 +64,7 @@ class History(Backbone):
         seed: int = 0,
         visible: float = 0.5,
         predicts: str = "all",
+        popularity: float = 0.0,
     ) -> None:
         super().__init__(train, dimension=dimension, initialization=initialization, seed=seed)
         self.visible = share("visible", visible)
@@ -67,6 +74,10 @@ class History(Backbone):
                 "`visible` must be below 1 where `predicts` is hidden, as nothing is hidden; "
                 "set `predicts` to all"
             )
+        self.popularity = part("popularity", popularity)
+        if dimension == 1:
+            # The only column is needed for taste.
+            self.popularity = 0.0
         self.histories = train.rows
 
     def forward(self, noise: torch.Generator | None = None) -> Representations:  # noqa: ARG002
@@ -86,7 +97,7 @@ class History(Backbone):
             histories = self.histories
         # With sampled negatives a user comes once for each of its positives.
         distinct, places = torch.unique(users, return_inverse=True)
-        vectors = _unit_sums(tables.users, histories.select(distinct.cpu().numpy()))
+        vectors = self._vectors(tables.users, histories.select(distinct.cpu().numpy()))
         if len(distinct) == len(users):
             # Blocks of users are ascending and without repeats, so nothing has to be copied.
             is_in_order = torch.equal(distinct, users)
@@ -95,22 +106,36 @@ class History(Backbone):
         return functional.embedding(places, vectors)
 
     def encode(self, histories: Rows) -> Tensor:
-        """The sum over each history, of length 1; zeros where a history is empty."""
-        return _unit_sums(self.user_table, histories)
+        """The sum over each history, with the part that all users share; of length 1.
+
+        Where a history is empty, only the shared part is left, which ranks by popularity.
+        """
+        return self._vectors(self.user_table, histories)
+
+    def _vectors(self, table: Tensor, histories: Rows) -> Tensor:
+        sums = _sums(table, histories)
+        if self.popularity == 0:
+            return functional.normalize(sums, dim=1)
+        # The last column is the part that all users share. The spectral start keeps there how much
+        # the items lack in length, the rarest most, so it counts against them.
+        tastes = functional.normalize(sums[:, :-1], dim=1)
+        weight = math.sqrt(1 - self.popularity**2)
+        shared = tastes.new_full((len(tastes), 1), -self.popularity)
+        return torch.cat([weight * tastes, shared], dim=1)
 
     def new_users(self) -> NewUsers:
         """New users have no rows either: `encode` represents them."""
         return NewUsers(share=0.0)
 
 
-def _unit_sums(table: Tensor, histories: Rows) -> Tensor:
-    """The sum of the table's rows over each list, of length 1, whoever else is asked for."""
+def _sums(table: Tensor, histories: Rows) -> Tensor:
+    """The sum of the table's rows over each list, whoever else is asked for."""
     matrix = _indicators(histories, len(table), table)
     # Gradients go back by the transpose, which is made only where there will be some.
     transposed = matrix
     if table.requires_grad and torch.is_grad_enabled():
         transposed = matrix.transposed()
-    return functional.normalize(sparse_product(matrix, transposed, table), dim=1)
+    return sparse_product(matrix, transposed, table)
 
 
 def _indicators(histories: Rows, n_items: int, like: Tensor) -> CompressedRows:

@@ -35,6 +35,11 @@ LARGEST_BATCH = 4096
 STEPS = 400
 FEWEST_EPOCHS = 12
 MOST_EPOCHS = 40
+# Plenty of data, with epochs of so many steps, keep teaching for longer, where others are learnt by
+# heart. A training may still end early: after so many epochs without a better one.
+STEPS_OF_PLENTY = 100
+EPOCHS_OF_PLENTY = 20
+PATIENCE = 5
 # Where a whole training takes less than so many scores, about a second, tries are whole trainings on
 # several validation parts: little data tell little. Elsewhere a try is a short training of about so
 # many steps, and all tries together take no longer than the training that follows.
@@ -55,6 +60,8 @@ RATE_FACTOR = 3.0
 LEAD = 0.025
 # Fewer users than these cannot tell two settings apart.
 FEWEST_USERS = 100
+# How much of a user's vector all users share, where popularity is raced.
+POPULARITIES = (0.3, 0.6)
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
 # Options of a loss that are raced, if it has one of them.
@@ -64,6 +71,7 @@ TOLD = (
     "backbone.dimension",
     "loss.temperature",
     "loss.negative_temperature",
+    "backbone.popularity",
     "training.learning_rate",
     "training.epochs",
 )
@@ -199,6 +207,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         "training.schedule": "cosine",
         "training.epochs": epochs,
         "training.validate_every": 1,
+        "training.patience": PATIENCE,
     }
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
@@ -221,8 +230,10 @@ def epochs_for(n_steps: int) -> int:
     """Epochs of a training whose epochs have so many steps.
 
     >>> [epochs_for(n_steps) for n_steps in (8, 34, 180)]
-    [40, 12, 12]
+    [40, 12, 20]
     """
+    if n_steps >= STEPS_OF_PLENTY:
+        return EPOCHS_OF_PLENTY
     return min(max(math.ceil(STEPS / n_steps), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
@@ -259,6 +270,8 @@ class _Race:
         if plan.is_thorough:
             self._lead = 0.0
         self._tries_left = plan.n_tries
+        # Of the settings as they stand.
+        self._best = -math.inf
 
     def _complete(self, settings: Mapping[str, Any]) -> RunConfig:
         everything = {**self._settings, **settings, "auto.mode": "off"}
@@ -268,12 +281,12 @@ class _Race:
         """Make all tries, unless nothing is left open or there is nothing to choose by."""
         if self._why_no_race:
             return
-        best = -math.inf
         temperature = _temperature_of(self._config, self._given)
         if temperature is not None:
-            best = self._race_temperature(temperature)
+            self._race_temperature(temperature)
         if "training.learning_rate" not in self._given:
-            self._race_rate(best)
+            self._race_rate()
+        self._race_popularity()
         if self._is_thorough:
             self._race_backbones()
         if self._config.auto.mode == "best":
@@ -289,7 +302,7 @@ class _Race:
         parts = f"{backbone}, {self._config.loss.name}"
         return Choice(parts, self._settings, self._tries, self._why_no_race)
 
-    def _race_temperature(self, name: str) -> float:
+    def _race_temperature(self, name: str) -> None:
         """Walk from the middle of the grid in the direction in which validation improves."""
         values: dict[int, float] = {}
 
@@ -316,35 +329,52 @@ class _Race:
                 break
             best = place
         self._settings[name] = 1 / EXPONENTS[best]
-        return values[best]
+        self._best = values[best]
 
-    def _race_rate(self, best: float) -> None:
+    def _race_rate(self) -> None:
         name = "training.learning_rate"
         slow = self._settings[name]
         fast = float(f"{slow * RATE_FACTOR:.3g}")
         if not self._tries:
             # Without a temperature nothing has been tried yet.
-            best = self._try({name: slow})
-        if self._try({name: fast}) > best * (1 + self._lead):
-            self._settings[name] = fast
+            self._best = self._try({name: slow})
+        self._take_if_better({name: fast})
+
+    def _take_if_better(self, settings: dict[str, Any]) -> bool:
+        """Try settings that lead at first more than at the end; whether they were taken."""
+        value = self._try(settings)
+        is_better = value > self._best * (1 + self._lead)
+        if is_better:
+            self._best = value
+            self._settings |= settings
+        return is_better
+
+    def _race_popularity(self) -> None:
+        """Let users share more of their vectors as long as it helps."""
+        name = "backbone.popularity"
+        is_open = "popularity" in _options_of(self._config.backbone.name)
+        if not is_open or name in self._given:
+            return
+        if not self._tries:
+            self._best = self._try({name: 0.0})
+        for popularity in POPULARITIES:
+            if not self._take_if_better({name: popularity}):
+                break
 
     def _race_backbones(self) -> None:
-        best = max(self._values(), default=-math.inf)
         for name in self._config.auto.backbones:
-            allowed = {parameter.name for parameter in constructor_parameters(BACKBONES[name])}
+            allowed = _options_of(name)
             if not set(self._config.backbone.options()) <= allowed:
                 # Options were given that this backbone does not have.
                 continue
+            before = dict(self._settings)
+            if "popularity" not in allowed:
+                self._settings.pop("backbone.popularity", None)
             tried = {"backbone.name": name}
             if "backbone.initialization" in self._settings:
                 tried["backbone.initialization"] = STARTS.get(name, START)
-            value = self._try(tried)
-            if value > best:
-                best = value
-                self._settings |= tried
-
-    def _values(self) -> list[float]:
-        return [tried.validation for tried in self._tries]
+            if not self._take_if_better(tried):
+                self._settings = before
 
     def _race_dimension(self) -> None:
         """Whole trainings: more dimensions learn more slowly at first, and end higher."""
@@ -413,7 +443,7 @@ class Plan(NamedTuple):
     Args:
         epochs: of each try.
         folds: the data of each try, whose values are averaged.
-        n_tries: how many may be made before dimensions are tried.
+        n_tries: temperatures and learning rates that may be tried.
         is_thorough: tries are whole trainings, so that they tell how training ends.
     """
 
@@ -435,8 +465,8 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
     n_scores = data.train.n_users * data.train.n_items * epochs
     if n_scores <= CHEAP_SCORES:
         folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
-        # Temperatures, a learning rate, and the other backbones.
-        n_tries = MOST_TEMPERATURES + 1 + len(config.auto.backbones)
+        # Temperatures and a learning rate.
+        n_tries = MOST_TEMPERATURES + 1
         return Plan(epochs, folds, n_tries, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
     return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)
@@ -450,6 +480,10 @@ def _temperature_of(config: RunConfig, given: set[str]) -> str | None:
             setting = f"loss.{name}"
             return None if setting in given else setting
     return None
+
+
+def _options_of(backbone: str) -> set[str]:
+    return {parameter.name for parameter in constructor_parameters(BACKBONES[backbone])}
 
 
 def _why_no_race(dataset: Dataset) -> str:
