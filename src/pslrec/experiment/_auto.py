@@ -39,6 +39,7 @@ MOST_EPOCHS = 40
 # heart. A training may still end early: after so many epochs without a better one.
 STEPS_OF_PLENTY = 100
 EPOCHS_OF_PLENTY = 20
+RATE_OF_PLENTY = 1.5
 PATIENCE = 5
 # Where a whole training takes less than so many scores, about a second, tries are whole trainings on
 # several validation parts: little data tell little. Elsewhere a try is a short training of about so
@@ -55,13 +56,15 @@ MOST_TEMPERATURES = 5
 FEWEST_TRIES = 4
 # How much faster a second learning rate is than the backbone's.
 RATE_FACTOR = 3.0
-# A lower temperature and a higher learning rate lead at first, and may fall behind later. In a short
-# try they must lead by this share to be taken.
+# A lower temperature leads at first, and may fall behind later. In a short try the next lower one must
+# lead by this share to be taken. A higher learning rate does so even more, and is not tried then.
 LEAD = 0.025
 # Fewer users than these cannot tell two settings apart.
 FEWEST_USERS = 100
-# How much of a user's vector all users share, where popularity is raced.
-POPULARITIES = (0.3, 0.6)
+# How much of a user's vector all users share, and what else is tried, in turn.
+POPULARITY = 0.3
+LESS_POPULARITY = 0.0
+MORE_POPULARITY = 0.6
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
 # Options of a loss that are raced, if it has one of them.
@@ -200,6 +203,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     # The learning rate follows from it before a backbone is built, which would check it.
     dimension = whole_number("dimension", options.get("dimension", 64))
     rate = BACKBONES[config.backbone.name].auto_rate
+    if n_steps >= STEPS_OF_PLENTY:
+        rate *= RATE_OF_PLENTY
     settings = {
         "sampling.negatives": "auto",
         "sampling.batch_pairs": batch_pairs,
@@ -212,6 +217,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
+    if "popularity" in _options_of(config.backbone.name):
+        settings["backbone.popularity"] = POPULARITY
     return {name: value for name, value in settings.items() if name not in given}
 
 
@@ -284,7 +291,7 @@ class _Race:
         temperature = _temperature_of(self._config, self._given)
         if temperature is not None:
             self._race_temperature(temperature)
-        if "training.learning_rate" not in self._given:
+        if self._is_thorough:
             self._race_rate()
         self._race_popularity()
         if self._is_thorough:
@@ -309,23 +316,19 @@ class _Race:
         def value_of(place: int) -> float:
             if place not in values:
                 values[place] = self._try({name: 1 / EXPONENTS[place]})
-            return values[place]
+            # A step down in temperature has to lead, and a step up may trail, by as much.
+            return values[place] / (1 + self._lead) ** place
 
         low, high = (EXPONENTS.index(exponent) for exponent in FIRST_EXPONENTS)
         step = -1
         best = low
-        if value_of(high) > value_of(low) * (1 + self._lead):
+        if value_of(high) > value_of(low):
             step = 1
             best = high
-        # The last try is left for the learning rate.
+        # The last try is left for popularity.
         while self._tries_left > 1 and len(values) < MOST_TEMPERATURES:
             place = best + step
-            if not 0 <= place < len(EXPONENTS):
-                break
-            needed = values[best]
-            if step > 0:
-                needed *= 1 + self._lead
-            if value_of(place) <= needed:
+            if not 0 <= place < len(EXPONENTS) or value_of(place) <= value_of(best):
                 break
             best = place
         self._settings[name] = 1 / EXPONENTS[best]
@@ -333,6 +336,8 @@ class _Race:
 
     def _race_rate(self) -> None:
         name = "training.learning_rate"
+        if name in self._given:
+            return
         slow = self._settings[name]
         fast = float(f"{slow * RATE_FACTOR:.3g}")
         if not self._tries:
@@ -340,26 +345,27 @@ class _Race:
             self._best = self._try({name: slow})
         self._take_if_better({name: fast})
 
-    def _take_if_better(self, settings: dict[str, Any]) -> bool:
-        """Try settings that lead at first more than at the end; whether they were taken."""
+    def _take_if_better(self, settings: dict[str, Any], *, lead: float = 0.0) -> bool:
         value = self._try(settings)
-        is_better = value > self._best * (1 + self._lead)
+        is_better = value > self._best * (1 + lead)
         if is_better:
             self._best = value
             self._settings |= settings
         return is_better
 
     def _race_popularity(self) -> None:
-        """Let users share more of their vectors as long as it helps."""
+        """Whether users should share less of their vectors or more."""
         name = "backbone.popularity"
-        is_open = "popularity" in _options_of(self._config.backbone.name)
-        if not is_open or name in self._given:
+        if name not in self._settings:
             return
         if not self._tries:
-            self._best = self._try({name: 0.0})
-        for popularity in POPULARITIES:
-            if not self._take_if_better({name: popularity}):
-                break
+            self._best = self._try({name: POPULARITY})
+        # What sharing is good for shows late, so in a short try less of it must lead, and more of it
+        # is not tried.
+        if self._take_if_better({name: LESS_POPULARITY}, lead=self._lead):
+            return
+        if self._is_thorough:
+            self._take_if_better({name: MORE_POPULARITY})
 
     def _race_backbones(self) -> None:
         for name in self._config.auto.backbones:
@@ -443,7 +449,7 @@ class Plan(NamedTuple):
     Args:
         epochs: of each try.
         folds: the data of each try, whose values are averaged.
-        n_tries: temperatures and learning rates that may be tried.
+        n_tries: how many may be made before dimensions are tried.
         is_thorough: tries are whole trainings, so that they tell how training ends.
     """
 
@@ -465,8 +471,9 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
     n_scores = data.train.n_users * data.train.n_items * epochs
     if n_scores <= CHEAP_SCORES:
         folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
-        # Temperatures and a learning rate.
-        n_tries = MOST_TEMPERATURES + 1
+        # Temperatures, a learning rate, two popularities, and the other backbones.
+        n_others = 3 + len(config.auto.backbones)
+        n_tries = MOST_TEMPERATURES + n_others
         return Plan(epochs, folds, n_tries, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
     return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)

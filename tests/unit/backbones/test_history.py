@@ -72,6 +72,49 @@ def test_an_empty_history_is_encoded_as_zeros(train: Interactions) -> None:
     assert not History(train, dimension=4).encode(Rows.from_lists([[], []])).any()
 
 
+def test_users_share_a_part_of_their_vectors(train: Interactions) -> None:
+    plain = History(train, dimension=8, initialization="normal")
+    shared = History(train, dimension=8, initialization="normal", popularity=0.6)
+    users = shared().users
+    assert torch.equal(users[:, -1], torch.full((90,), -0.6))
+    torch.testing.assert_close(users.norm(dim=1), torch.ones(90))
+    for user in (0, 17, 89):
+        tastes = summed(plain.user_table[:, :-1], train.rows.list_of(user).tolist())
+        torch.testing.assert_close(users[user, :-1], 0.8 * tastes)
+
+
+def test_a_shared_part_ranks_for_an_empty_history_by_popularity(train: Interactions) -> None:
+    backbone = History(train, dimension=16, initialization="spectral:2", popularity=0.3)
+    vector = backbone.encode(Rows.from_lists([[]]))
+    scores = (vector @ functional.normalize(backbone.item_table, dim=1).T)[0]
+    counts = torch.from_numpy(np.bincount(train.items, minlength=60)).float()
+    correlation = torch.corrcoef(torch.stack([scores.detach(), counts]))[0, 1]
+    assert correlation > 0.5
+
+
+def test_the_shared_part_takes_no_gradient_and_the_rest_takes_its_own() -> None:
+    train = interactions_of(np.array([[1, 1, 0, 1], [0, 1, 1, 0]]) > 0)
+    backbone = History(train, dimension=4, initialization="normal", popularity=0.3)
+    weights = torch.randn(1, 4)
+    (backbone().users[:1] * weights).sum().backward()
+    found = backbone.user_table.grad
+    assert found is not None
+    assert not found[:, -1].any()
+    again = backbone.user_table.detach()[:, :-1].clone().requires_grad_()
+    (summed(again, [0, 1, 3]) * weights[0, :-1] * (1 - 0.3**2) ** 0.5).sum().backward()
+    torch.testing.assert_close(found[:, :-1], again.grad)
+
+
+def test_a_single_column_has_no_room_for_a_shared_part(train: Interactions) -> None:
+    assert History(train, dimension=1, popularity=0.3).popularity == 0.0
+
+
+@pytest.mark.parametrize("popularity", [-0.1, 1.0, float("nan")])
+def test_a_shared_part_leaves_room_for_taste(train: Interactions, popularity: float) -> None:
+    with pytest.raises(ConfigError, match="`popularity` must be at least 0 and below 1, got"):
+        History(train, popularity=popularity)
+
+
 @pytest.mark.parametrize("dimension", [1, 2, 16, 48])
 @pytest.mark.parametrize("method", ["spectral", "spectral:1", "spectral:2", "spectral:2.5"])
 def test_a_spectral_start_scores_as_the_one_of_mf(

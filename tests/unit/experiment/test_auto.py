@@ -94,7 +94,18 @@ def test_an_epoch_has_about_forty_steps_within_bounds() -> None:
 def test_there_are_steps_enough_and_neither_too_few_nor_too_many_epochs() -> None:
     assert epochs_for(1) == epochs_for(10) == 40
     assert epochs_for(20) == 400 / 20
-    assert epochs_for(34) == epochs_for(10**6) == 12
+    assert epochs_for(34) == epochs_for(99) == 12
+
+
+def test_plenty_of_data_are_learnt_from_for_longer_and_faster(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert epochs_for(100) == epochs_for(10**6) == _auto.EPOCHS_OF_PLENTY
+    rate = ruled_settings(open_config(), data)["training.learning_rate"]
+    monkeypatch.setattr(_auto, "STEPS_OF_PLENTY", 1)
+    settings = ruled_settings(open_config(), data)
+    assert settings["training.epochs"] == _auto.EPOCHS_OF_PLENTY
+    assert settings["training.learning_rate"] == pytest.approx(_auto.RATE_OF_PLENTY * rate)
 
 
 def test_a_rate_falls_with_the_root_of_the_dimension() -> None:
@@ -142,7 +153,12 @@ def test_everything_given_stays(data: TrainingData) -> None:
 
 
 def test_where_all_that_is_raced_was_given_the_sentence_says_so(data: TrainingData) -> None:
-    config = open_config(loss__temperature=0.1, training__learning_rate=0.01, auto__backbones=())
+    config = open_config(
+        loss__temperature=0.1,
+        training__learning_rate=0.01,
+        backbone__popularity=0.1,
+        auto__backbones=(),
+    )
     planted = Planted(peak_at(12))
     _, choice = choose_settings(config, data, planted)
     assert not planted.configs
@@ -188,13 +204,77 @@ def test_in_short_tries_a_higher_temperature_needs_no_lead(data: TrainingData) -
 
 
 @pytest.mark.usefixtures("short_tries")
-@pytest.mark.parametrize(("lead", "factor"), [(LEAD / 2, 1.0), (2 * LEAD, RATE_FACTOR)])
-def test_in_short_tries_a_higher_rate_must_lead(
-    data: TrainingData, lead: float, factor: float
+@pytest.mark.parametrize(("trail", "exponent"), [(LEAD / 2, 10), (2 * LEAD, 12)])
+def test_in_short_tries_a_higher_temperature_may_trail_a_little(
+    data: TrainingData, trail: float, exponent: int
 ) -> None:
-    slow = ruled_settings(open_config(), data)["training.learning_rate"]
-    chosen, _ = choose_settings(open_config(), data, Planted(peak_at(12), fast=lead))
-    assert chosen.training.learning_rate == pytest.approx(factor * slow)
+    def values(tried: float) -> float:
+        return {12: 0.1, 10: 0.1 * (1 - trail)}.get(round(tried), 0.01)
+
+    chosen, _ = choose_settings(open_config(), data, Planted(values))
+    assert chosen.loss.options()["temperature"] == 1 / exponent
+
+
+@pytest.mark.usefixtures("short_tries")
+def test_in_short_tries_no_other_rate_is_tried(data: TrainingData) -> None:
+    planted = Planted(peak_at(12), fast=1.0)
+    chosen, _ = choose_settings(open_config(), data, planted)
+    ruled = ruled_settings(open_config(), data)["training.learning_rate"]
+    assert {config.training.learning_rate for config in planted.configs} == {ruled}
+    assert chosen.training.learning_rate == ruled
+
+
+def by_popularity(values: dict[float, float], tried: list[float]) -> Any:
+    """Answers by popularity alone, which are noted."""
+
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        popularity = config.backbone.options().get("popularity", math.nan)
+        tried.append(popularity)
+        return values.get(popularity, 0.0)
+
+    return try_out
+
+
+@pytest.mark.parametrize(
+    ("values", "taken"),
+    [
+        ({0.3: 0.1, 0.0: 0.09, 0.6: 0.08}, 0.3),
+        ({0.3: 0.1, 0.0: 0.11, 0.6: 0.12}, 0.0),
+        ({0.3: 0.1, 0.0: 0.09, 0.6: 0.11}, 0.6),
+    ],
+)
+def test_popularity_is_what_whole_trainings_say(
+    data: TrainingData, values: dict[float, float], taken: float
+) -> None:
+    chosen, choice = choose_settings(open_config(), data, by_popularity(values, []))
+    assert chosen.backbone.options()["popularity"] == taken
+    assert f"popularity {taken:g}" in choice.sentence()
+
+
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize(("without", "taken"), [(0.1 * (1 + LEAD / 2), 0.3), (0.11, 0.0)])
+def test_short_tries_tell_only_whether_popularity_helps(
+    data: TrainingData, without: float, taken: float
+) -> None:
+    tried: list[float] = []
+    try_out = by_popularity({0.3: 0.1, 0.0: without, 0.6: 1.0}, tried)
+    chosen, _ = choose_settings(open_config(), data, try_out)
+    assert chosen.backbone.options()["popularity"] == taken
+    assert set(tried) == {0.0, 0.3}
+
+
+def test_a_given_popularity_is_not_raced(data: TrainingData) -> None:
+    tried: list[float] = []
+    config = open_config(backbone__popularity=0.2)
+    choose_settings(config, data, by_popularity({}, tried))
+    assert set(tried) == {0.2}
+
+
+def test_a_backbone_without_popularity_takes_none_of_it(data: TrainingData) -> None:
+    planted = Planted(peak_at(12), backbones={"mf": 2.0})
+    chosen, choice = choose_settings(open_config(), data, planted)
+    assert chosen.backbone.name == "mf"
+    assert "backbone.popularity" not in choice.settings
 
 
 def test_in_whole_trainings_any_lead_counts(data: TrainingData) -> None:
