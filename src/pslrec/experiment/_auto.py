@@ -65,6 +65,8 @@ FEWEST_USERS = 100
 POPULARITY = 0.3
 LESS_POPULARITY = 0.0
 MORE_POPULARITY = 0.6
+# What sharing is good for shows late. In a short try leaving it out must lead by this share.
+LEAD_WITHOUT_POPULARITY = 0.01
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
 # Options of a loss that are raced, if it has one of them.
@@ -360,11 +362,12 @@ class _Race:
             return
         if not self._tries:
             self._best = self._try({name: POPULARITY})
-        # What sharing is good for shows late, so in a short try less of it must lead, and more of it
-        # is not tried.
-        if self._take_if_better({name: LESS_POPULARITY}, lead=self._lead):
-            return
+        lead = LEAD_WITHOUT_POPULARITY
         if self._is_thorough:
+            lead = 0.0
+        is_without = self._take_if_better({name: LESS_POPULARITY}, lead=lead)
+        # A short try would never show that more of it is better.
+        if self._is_thorough and not is_without:
             self._take_if_better({name: MORE_POPULARITY})
 
     def _race_backbones(self) -> None:
