@@ -78,8 +78,11 @@ def test_nobody_is_trained_and_a_new_interaction_counts_at_once(
     model = recommender.model_
     before, after = model.fold_in([torch.tensor([1, 5]), torch.tensor([1, 5, 9])])
     assert not torch.equal(before, after)
-    summed = model.frozen().backbone.user_table[[1, 5, 9]].sum(dim=0)
-    torch.testing.assert_close(after, 0.5 * summed / summed.norm())
+    backbone = model.frozen().backbone
+    tastes = backbone.user_table[[1, 5, 9], :-1].sum(dim=0)
+    weight = (1 - backbone.popularity**2) ** 0.5
+    torch.testing.assert_close(after[:-1], 0.5 * weight * tastes / tastes.norm())
+    assert after[-1] == pytest.approx(-0.5 * backbone.popularity)
 
 
 def test_an_empty_history_and_a_user_without_training_items_get_empty_lists(
