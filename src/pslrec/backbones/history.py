@@ -40,8 +40,7 @@ class History(Backbone):
             latter a vector is never trained to predict what it is made of; it learns half as fast.
         popularity: how much of every user's vector all users share, from 0 to below 1. It lets a
             column of Y learn how popular each item is, which helps where much of what people do
-            follows popularity, and it serves users without any history. The table needs a second
-            column for it; with a single one it is 0.
+            follows popularity. With a single column there is no room for it, and it is 0.
 
     >>> train = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
     >>> backbone = History(train, dimension=8)
@@ -108,7 +107,7 @@ class History(Backbone):
     def encode(self, histories: Rows) -> Tensor:
         """The sum over each history, with the part that all users share; of length 1.
 
-        Where a history is empty, only the shared part is left, which ranks by popularity.
+        Zeros where a history is empty.
         """
         return self._vectors(self.user_table, histories)
 
@@ -120,7 +119,8 @@ class History(Backbone):
         # the items lack in length, the rarest most, so it counts against them.
         tastes = functional.normalize(sums[:, :-1], dim=1)
         weight = math.sqrt(1 - self.popularity**2)
-        shared = tastes.new_full((len(tastes), 1), -self.popularity)
+        has_history = torch.from_numpy(histories.lengths > 0).to(tastes)
+        shared = -self.popularity * has_history.unsqueeze(1)
         return torch.cat([weight * tastes, shared], dim=1)
 
     def new_users(self) -> NewUsers:
