@@ -20,6 +20,7 @@ from pslrec.files import write_text
 from pslrec.losses import LOSSES
 from pslrec.studies._candidates import Candidate, Trained
 from pslrec.studies._cells import Cell, Trial
+from pslrec.studies._importance import importances
 from pslrec.studies._queues import Listed, Proposed, Queue
 from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations
 from pslrec.studies._study import Study
@@ -360,6 +361,7 @@ def _write(study: Study, result: TuningResult) -> None:
     study.write_results(
         result.trials,
         space=written_space(result.space),
+        importances=importances(result.trials),
         is_complete=result.is_complete,
         best=best,
         warnings=list(result.warnings),
