@@ -77,6 +77,17 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class StageStarted:
+    """Before a part of a study that has several.
+
+    Args:
+        title: in words.
+    """
+
+    title: str
+
+
+@dataclass(frozen=True)
 class TrialStarted:
     """Before a trial is made or resumed.
 

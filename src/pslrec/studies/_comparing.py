@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,12 +18,12 @@ from pslrec.files import read_tensors
 from pslrec.losses import LOSSES
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._candidates import Candidate, Fitted, Trained, with_parts
-from pslrec.studies._cells import Cell, Trial
+from pslrec.studies._cells import Cell, StageStarted, Trial
 from pslrec.studies._comparison_files import write_comparison
 from pslrec.studies._space import Space, widened
 from pslrec.studies._statistics import Sample, pairs_of, ranks_of
 from pslrec.studies._study import Study
-from pslrec.studies._tuning import Effort, open_search, search
+from pslrec.studies._tuning import Effort, TuningResult, open_search, search, write_search
 from pslrec.studies._warnings import edge_warnings, epoch_warnings
 from pslrec.studies._working import Listener, run_cells
 from pslrec.studies._works import PER_USER
@@ -148,6 +148,8 @@ def compare_contestants(
         return None
     settled = [each for each in chosen if each is not None]
     cells = _final_cells(contestants, settled, plan, config.training.seed)
+    if listener is not None and not (out / "comparison.json").exists():
+        listener(StageStarted("running the chosen settings"))
     trials = run_cells(
         Study(out, kind="comparison", metric=plan.metric, storage=storage),
         [cell for group in cells for cell in group],
@@ -209,16 +211,21 @@ class _Tuning:
         study = open_search(
             contestant, space, effort, directory, metric=self.plan.metric, storage=self.storage
         )
+        if self.listener is not None and not study.has_results:
+            self.listener(StageStarted(f"tuning {contestant.name}"))
         trials, is_complete = search(study, contestant, space, effort, self.listener, wait=wait)
-        finished = [trial for trial in trials if trial.state == "finished"]
-        if not is_complete or not all(trial.is_over for trial in trials):
+        is_complete = is_complete and all(trial.is_over for trial in trials)
+        result = TuningResult(directory, self.plan.metric, space, trials, {}, is_complete)
+        if not is_complete:
+            write_search(study, result)
             return None
-        if not finished:
+        best = result.best
+        if best is None:
             raise ConfigError(f"no trial of {contestant.name} succeeded; see {directory}")
-        best = finished[0]
         warnings = edge_warnings(best, space)
         if isinstance(contestant, Trained):
             warnings += epoch_warnings(best, contestant.epochs)
+        write_search(study, replace(result, warnings=warnings))
         seconds = sum(trial.seconds for trial in trials)
         return _Chosen(best.settings, len(trials), seconds, warnings)
 

@@ -163,7 +163,7 @@ def tune(
             metrics = _evaluated(best.directory)
             result = replace(result, metrics=metrics, warnings=warnings)
             write_text(directory / BEST_FILE, candidate.cell(best.settings).task.to_toml())
-        _write(study, result)
+        write_search(study, result)
         return result
 
 
@@ -354,7 +354,8 @@ def _evaluated(path: Path) -> dict[str, Any]:
     return read_metrics(path)
 
 
-def _write(study: Study, result: TuningResult) -> None:
+def write_search(study: Study, result: TuningResult) -> None:
+    """Write `results.csv` and `results.json` of a search."""
     best = None
     if result.is_complete and result.best is not None:
         best = {"key": result.best.key, "settings": dict(result.best.settings)}
