@@ -74,6 +74,13 @@ Budget = Annotated[
         help="Stop after about this time, such as 90min or 2h. Repeat the command to resume.",
     ),
 ]
+Pruner = Annotated[
+    str,
+    typer.Option(
+        metavar="none|median|hyperband|halving",
+        help="Give up trials whose validation curve is behind.",
+    ),
+]
 Workers = Annotated[
     int,
     typer.Option(

@@ -14,6 +14,7 @@ from pslrec.cli._options import (
     Data,
     Preset,
     Protocol,
+    Pruner,
     Seed,
     Settings,
     SettingsFor,
@@ -53,10 +54,6 @@ SpaceOption = Annotated[
         metavar="paper|wide",
         help="The values that come with the parts, or wider ranges.",
     ),
-]
-Pruner = Annotated[
-    str,
-    typer.Option(metavar="none|median|hyperband|halving", help="Give up trials that are behind."),
 ]
 Metric = Annotated[
     str, typer.Option(metavar="ndcg@20|recall@20", help="What is tuned for and compared by.")

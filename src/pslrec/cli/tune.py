@@ -18,6 +18,7 @@ from pslrec.cli._options import (
     Loss,
     Preset,
     Protocol,
+    Pruner,
     Seed,
     Settings,
     Storage,
@@ -58,13 +59,6 @@ Sampler = Annotated[
     typer.Option(
         metavar="grid|random|tpe",
         help="How settings are proposed. Default: tpe for ranges or with --trials, else grid.",
-    ),
-]
-Pruner = Annotated[
-    str,
-    typer.Option(
-        metavar="none|median|hyperband|halving",
-        help="Give up trials whose validation curve is behind.",
     ),
 ]
 Trials = Annotated[
