@@ -16,7 +16,7 @@ ALLOWED = {
     ("benchmarks/evaluation.py", "pslrec.kernels._top_k"),
 }
 # They are replaced as a whole by one engine for many runs, and keep their modules open until then.
-NOT_YET = ("pslrec.reproduction", "pslrec.tuning")
+NOT_YET = ("pslrec.reproduction",)
 
 
 def is_package(name: str) -> bool:

@@ -44,6 +44,12 @@ Settings = Annotated[
         help="Any setting, such as loss.temperature=0.1. Repeatable.",
     ),
 ]
+SettingsFor = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting for one loss only. Repeatable."
+    ),
+]
 Protocol = Annotated[
     str | None,
     typer.Option(
@@ -66,6 +72,27 @@ Budget = Annotated[
     typer.Option(
         metavar="TIME",
         help="Stop after about this time, such as 90min or 2h. Repeat the command to resume.",
+    ),
+]
+Pruner = Annotated[
+    str,
+    typer.Option(
+        metavar="none|median|hyperband|halving",
+        help="Give up trials whose validation curve is behind.",
+    ),
+]
+Workers = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="Processes that share the runs, each with its share of threads."
+    ),
+]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Database that keeps the books, such as postgresql://host/name. "
+        "Default: a file in the directory.",
     ),
 ]
 Threads = Annotated[

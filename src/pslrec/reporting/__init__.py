@@ -1,7 +1,8 @@
-"""Reports: one self-contained HTML file about a run, a comparison of runs, or a reproduction."""
+"""Reports: one self-contained HTML file about a run, several of them, a study, or a reproduction."""
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
+from pslrec.reporting._comparison_study import rank_chart, settings_in_words
 from pslrec.reporting._document import Chart
 from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
@@ -14,6 +15,8 @@ from pslrec.reporting._seed_noise import (
     verdict_over_seeds,
 )
 from pslrec.reporting._standalone import standalone_svg, write_chart, write_svg
+from pslrec.reporting._studies import is_study, study_report
+from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
 
 __all__ = [
@@ -30,10 +33,15 @@ __all__ = [
     "gain_over",
     "histogram",
     "is_inside_noise",
+    "is_study",
     "line_chart",
+    "quality_chart",
+    "rank_chart",
     "reproduction_report",
     "run_report",
+    "settings_in_words",
     "standalone_svg",
+    "study_report",
     "verdict_over_seeds",
     "weights",
     "write_chart",

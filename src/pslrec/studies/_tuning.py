@@ -1,0 +1,167 @@
+"""A search for settings: chosen on validation, and the test part opened for the chosen ones alone."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pslrec.artifacts import DirectoryInUseError, read_metrics
+from pslrec.config import RunConfig, component_options
+from pslrec.errors import ConfigError
+from pslrec.evaluation import DEFAULT_METRICS
+from pslrec.experiment import evaluate_chosen
+from pslrec.files import write_text
+from pslrec.losses import LOSSES
+from pslrec.studies._candidates import Trained
+from pslrec.studies._cells import Cell, Trial
+from pslrec.studies._searching import Effort, TuningResult, open_search, search, write_search
+from pslrec.studies._space import Space
+from pslrec.studies._study import Study
+from pslrec.studies._warnings import edge_warnings, epoch_warnings, seed_warnings
+from pslrec.studies._working import WAIT_SECONDS, Listener, run_cells
+
+BEST_FILE = "best.toml"
+SELECTION_K = 20
+
+
+def tune(
+    config: RunConfig,
+    space: Space | None = None,
+    *,
+    out: Path | None = None,
+    metric: str | None = None,
+    effort: Effort | None = None,
+    seeds: int = 1,
+    storage: str | None = None,
+    listener: Listener | None = None,
+) -> TuningResult:
+    """Search a space for the settings that are best on validation, and evaluate them on test data.
+
+    A search that was stopped is resumed by the same call, and several processes may make that call
+    at the same time. Nothing that is finished in `out` is trained again.
+
+    Args:
+        config: what all trials have in common.
+        space: values or ranges to try for each setting; the search space of the loss if not given.
+        out: directory of the study; without it nothing is kept.
+        metric: what trials are compared by; NDCG@20, or at the K that the loss aims at.
+        effort: sampler, pruner, number of trials, budget, workers.
+        seeds: train the two best with so many seeds, to warn if these cannot tell them apart.
+        storage: address of a database for the books, such as `postgresql://host/name`.
+        listener: is told what happens.
+
+    >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 5}
+    >>> result = tune(RunConfig.from_settings(settings), {"training.learning_rate": [0.001, 0.1]})
+    >>> len(result.trials), result.is_complete, "test" in result.metrics
+    (2, True, True)
+    """
+    metric = metric or f"ndcg@{_aim(config)}"
+    candidate = Trained(_prepared(config, metric))
+    searched = candidate.space() if space is None else space
+    effort = (effort or Effort()).for_space(searched)
+    with ExitStack() as stack:
+        directory = out or Path(stack.enter_context(TemporaryDirectory(prefix="pslrec-tune-")))
+        study = open_search(candidate, searched, effort, directory, metric=metric, storage=storage)
+        began = time.monotonic()
+        trials, is_complete = search(study, candidate, searched, effort, listener)
+        result = TuningResult(directory, metric, searched, trials, {}, is_complete)
+        best = result.best
+        if is_complete and best is None:
+            raise ConfigError(f"no trial could be trained to its end; the first: {_reason(trials)}")
+        if is_complete and best is not None:
+            warnings = [*edge_warnings(best, searched), *epoch_warnings(best, candidate.epochs)]
+            if seeds > 1:
+                left = replace(effort, budget_seconds=_left(effort, began))
+                compared = _seeded_trials(study, candidate, trials, seeds, left, listener)
+                warnings += seed_warnings(compared, metric)
+            metrics = _evaluated(best.directory)
+            result = replace(result, metrics=metrics, warnings=warnings)
+            write_text(directory / BEST_FILE, candidate.cell(best.settings).task.to_toml())
+        write_search(study, result)
+        return result
+
+
+def _aim(config: RunConfig) -> int:
+    loss = LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
+    return loss.selection_k or SELECTION_K
+
+
+def _prepared(config: RunConfig, metric: str) -> RunConfig:
+    """The configuration, such that the metric is computed and there is something to choose on."""
+    name, _, k = metric.partition("@")
+    if name not in DEFAULT_METRICS or not k.isdecimal() or int(k) < 1:
+        listed = ", ".join(f"{each}@20" for each in DEFAULT_METRICS)
+        raise ConfigError(f"`metric` must be one of {listed}, or of another length, got {metric!r}")
+    if config.resolved().data.validation == "none":
+        raise ConfigError(
+            "there is no validation part to choose on, and a search never chooses on the test "
+            "part; set `data.validation` to fraction"
+        )
+    if config.training.refit:
+        raise ConfigError(
+            "a search chooses on validation; leave out `training.refit`, and refit what it chose"
+        )
+    # Pruners compare trials by epoch, so all of them get the same number.
+    settings = {
+        "evaluation.k": sorted({*config.evaluation.k, int(k)}),
+        "training.epochs": Trained(config).epochs,
+    }
+    return RunConfig.from_settings(settings, base=config)
+
+
+def _seeded_trials(
+    study: Study,
+    candidate: Trained,
+    trials: Sequence[Trial],
+    n_seeds: int,
+    effort: Effort,
+    listener: Listener | None,
+) -> list[list[Trial]]:
+    """The two best with further seeds, on validation, in a study of their own."""
+    finalists = [trial for trial in trials if trial.state == "finished"][:2]
+    first = candidate.config.training.seed
+    cells = []
+    for place, finalist in enumerate(finalists, 1):
+        for seed in range(first + 1, first + n_seeds):
+            cell = candidate.cell({**finalist.settings, "training.seed": seed})
+            cells.append(Cell(cell.key, {"rank": place, "seed": seed}, cell.task))
+    seeds_study = Study(
+        study.directory / "seeds", kind="seeds", metric=study.metric, storage=study.storage
+    )
+    found = run_cells(
+        seeds_study,
+        cells,
+        candidate.train,
+        budget_seconds=effort.budget_seconds,
+        workers=effort.workers,
+        listener=listener,
+    )
+    groups = []
+    for place, finalist in enumerate(finalists):
+        again = found[place * (n_seeds - 1) : (place + 1) * (n_seeds - 1)]
+        groups.append([finalist, *(trial for trial in again if trial.state == "finished")])
+    return groups
+
+
+def _left(effort: Effort, began: float) -> float | None:
+    if effort.budget_seconds is None:
+        return None
+    return max(0.0, effort.budget_seconds - (time.monotonic() - began))
+
+
+def _reason(trials: Sequence[Trial]) -> str:
+    reasons = [trial.reason for trial in trials if trial.reason]
+    return next(iter(reasons), "it has no value on validation")
+
+
+def _evaluated(path: Path) -> dict[str, Any]:
+    while not (path / "metrics.json").exists():
+        try:
+            return evaluate_chosen(path)
+        except DirectoryInUseError:
+            # Another process of the same search is doing it.
+            time.sleep(WAIT_SECONDS)
+    return read_metrics(path)
