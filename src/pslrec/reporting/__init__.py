@@ -5,7 +5,7 @@ from pslrec.reporting._charts import Area, Series, histogram, line_chart
 from pslrec.reporting._document import Chart
 from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
-from pslrec.reporting._results import LOSS_ORDER, PROPOSED, TITLES
+from pslrec.reporting._results import Gain, Presentation, metric_title
 from pslrec.reporting._runs import run_report
 from pslrec.reporting._seed_noise import (
     ENOUGH_SEEDS,
@@ -18,19 +18,19 @@ from pslrec.reporting._surrogates import activations, weights
 
 __all__ = [
     "ENOUGH_SEEDS",
-    "LOSS_ORDER",
-    "PROPOSED",
-    "TITLES",
     "Area",
     "Axis",
     "BySeed",
     "Chart",
+    "Gain",
+    "Presentation",
     "Series",
     "activations",
     "gain_over",
     "histogram",
     "is_inside_noise",
     "line_chart",
+    "metric_title",
     "reproduction_report",
     "run_report",
     "standalone_svg",
