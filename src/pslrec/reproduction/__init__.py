@@ -1,1 +1,19 @@
-"""The tables and figures of the paper, made again: cells from data files, our number beside the published one."""
+"""Papers as folders of data: their cells are run, and compared with what was printed."""
+
+from pslrec.reproduction._grid import Choice, Grid
+from pslrec.reproduction._paper import find_paper, included_papers
+from pslrec.reproduction._reproducing import Places, Reproduction, presentation_of
+from pslrec.reproduction._running import Task
+from pslrec.reproduction._tabular import TextTable
+
+__all__ = [
+    "Choice",
+    "Grid",
+    "Places",
+    "Reproduction",
+    "Task",
+    "TextTable",
+    "find_paper",
+    "included_papers",
+    "presentation_of",
+]

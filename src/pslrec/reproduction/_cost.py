@@ -1,16 +1,17 @@
-"""How long a cell will take: scores it computes times the time of one, learnt from runs that are done."""
+"""How long a cell will take: scores it computes times the time of one, learnt from recorded runs."""
 
 from collections.abc import Iterable, Mapping
 from statistics import median
 
 from pslrec.data.sources import SOURCES
-from pslrec.reproduction.cells import Cell
+from pslrec.reproduction._cells import Cell
 
 # Seconds per score and epoch by mode, where no run tells yet; from runs with one thread.
-SECONDS_PER_SCORE = {"sampled": 9e-8, "catalog": 9e-9}
-# A pass of a graph backbone costs several times the edges at every step; measured beside MF.
-SLOWER = {"MF": 1.0, "LightGCN": 2.5, "XSimGCL": 5.0}
+SECONDS_PER_SCORE = {"sampled": 9e-8}
+EXACT_SECONDS_PER_SCORE = 9e-9
 TRAINED_SHARE = 0.7
+# Scores of an epoch of data whose size is not known before they are read.
+UNKNOWN_SCORES = 1e8
 
 
 class Costs:
@@ -19,38 +20,37 @@ class Costs:
     Args:
         rows: of finished runs, from which the time of a score is learnt.
         sources: name of the source of each data set by its printed name.
+        epochs: of the runs.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, str]], sources: Mapping[str, str]) -> None:
+    def __init__(
+        self, rows: Iterable[Mapping[str, str]], sources: Mapping[str, str], epochs: int
+    ) -> None:
         self._sources = sources
         seen: dict[tuple[str, str], list[float]] = {}
         for row in rows:
             # A try with fewer epochs took less time than its row would let one expect.
-            if (
-                row["dataset"] in sources
-                and "epochs" not in row["setting"]
-                and float(row["seconds"]) > 0
-            ):
-                negatives = row["negatives"].partition(" ")[0]
-                scores = self._scores(
-                    row["dataset"], row["mode"], 0 if negatives == "catalog" else int(negatives)
-                )
-                seen.setdefault((row["mode"], row["backbone"]), []).append(
-                    float(row["seconds"]) / (scores * 200)
-                )
+            if "," in row["setting"] or not float(row["seconds"] or 0):
+                continue
+            rate = float(row["seconds"]) / (self._scores(row) * epochs)
+            seen.setdefault((row["mode"], row["backbone"]), []).append(rate)
         self._rates = {place: median(rates) for place, rates in seen.items()}
 
     def seconds(self, cell: Cell) -> float:
         """Of its whole training."""
-        known = self._rates.get((cell.mode, cell.backbone))
-        if known is None:
-            on_mf = self._rates.get((cell.mode, "MF"), SECONDS_PER_SCORE[cell.mode])
-            known = on_mf * SLOWER.get(cell.backbone, 1.0)
-        return known * self._scores(cell.dataset, cell.mode, cell.n_negatives) * cell.epochs
+        columns = cell.columns()
+        mode = columns["mode"]
+        usual = SECONDS_PER_SCORE.get(mode, EXACT_SECONDS_PER_SCORE)
+        rate = self._rates.get((mode, cell.backbone), usual)
+        return rate * self._scores(columns) * cell.epochs
 
-    def _scores(self, dataset: str, mode: str, n_negatives: int) -> float:
-        size = SOURCES[self._sources[dataset]].statistics
-        if mode == "catalog":
+    def _scores(self, row: Mapping[str, str]) -> float:
+        source = self._sources.get(row["dataset"], "")
+        if source not in SOURCES:
+            return UNKNOWN_SCORES
+        size = SOURCES[source].statistics
+        if row["mode"] != "sampled":
             return float(size.n_users * size.n_items)
         # Drawing and the optimiser cost as much as a few negatives.
+        n_negatives = int(row["negatives"].partition(" ")[0])
         return TRAINED_SHARE * size.n_interactions * (n_negatives + 30)

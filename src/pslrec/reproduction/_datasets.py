@@ -1,69 +1,79 @@
 """The table of data sets: what the paper printed, and what the data here have."""
 
-import logging
-
 from pslrec.data import describe, load_interactions
-from pslrec.reproduction.grid import Grid
-from pslrec.reproduction.provision import Provision
-from pslrec.reproduction.results import Results, Row
-from pslrec.reproduction.tabular import TextTable
+from pslrec.reproduction._grid import Grid
+from pslrec.reproduction._provision import Provision
+from pslrec.reproduction._published import Row
+from pslrec.reproduction._results import Results
+from pslrec.reproduction._tabular import TextTable
 
-logger = logging.getLogger(__name__)
-COUNTS = ("users", "items", "interactions")
-COLUMNS = ("dataset", *COUNTS, "density", *(f"published_{name}" for name in (*COUNTS, "density")))
+NAME = "datasets"
+COUNTS = ("users", "items", "interactions", "density")
+
+
+def printed_sizes(grid: Grid) -> dict[str, Row]:
+    """What the paper printed in `published/datasets.csv`, by data set; nothing without that file."""
+    if not (grid.folder / "published" / f"{NAME}.csv").exists():
+        return {}
+    return {row["dataset"]: row for row in grid.published.rows(NAME)}
 
 
 def measure(grid: Grid, provision: Provision, results: Results) -> list[str]:
     """Count what is in the data that are here; gives how to get those that are not."""
     absent = []
-    for dataset, source in grid.file.datasets.items():
+    printed = printed_sizes(grid)
+    columns = ("dataset", *COUNTS, *(f"published_{name}" for name in COUNTS))
+    for dataset, source in grid.paper.datasets.items():
         if not provision.is_there(source, "iid"):
             absent.append(provision.how_to_get(source))
             continue
         found = describe(load_interactions(provision.path(source, "iid")))
-        printed = grid.published.datasets.get(dataset, {})
         row = {
             "dataset": dataset,
             "users": str(found.n_users),
             "items": str(found.n_items),
             "interactions": str(found.n_interactions),
             "density": f"{found.density:.5f}",
-            **{f"published_{name}": printed.get(name, "") for name in (*COUNTS, "density")},
         }
-        results.merge("datasets", [row], columns=COLUMNS, key=lambda row: (row["dataset"],))
+        for name in COUNTS:
+            row[f"published_{name}"] = printed.get(dataset, {}).get(name, "")
+        results.merge(NAME, [row], columns=columns, key=lambda row: (row["dataset"],))
     return absent
 
 
 def table(grid: Grid, results: Results) -> TextTable:
-    """Every data set of the grid, those too that are not here."""
-    measured = {row["dataset"]: row for row in results.rows("datasets")}
-    header = [
-        "data set",
-        *COUNTS,
-        "density",
-        *(f"published {name}" for name in (*COUNTS, "density")),
-        "",
-    ]
-    rows = [
-        _row(name, measured.get(name, {}), grid.published.datasets.get(name, {}))
-        for name in grid.file.datasets
-    ]
+    """Every data set of the paper, those too that are not here."""
+    measured: dict[str, Row] = {}
+    for row in results.rows(NAME):
+        measured.setdefault(row["dataset"], row)
+    printed = printed_sizes(grid)
+    header = ["data set", *COUNTS, *(f"published {name}" for name in COUNTS), ""]
+    rows = []
+    for name in grid.paper.datasets:
+        ours, theirs = measured.get(name, {}), printed.get(name, {})
+        cells = [name]
+        for sizes in (ours, theirs):
+            for count in COUNTS:
+                cells.append(_with_commas(sizes.get(count, "")))
+        rows.append([*cells, _verdict(ours, theirs)])
     return TextTable("Statistics of the data sets", header, rows)
 
 
-def _row(name: str, ours: Row, printed: Row) -> list[str]:
-    columns = (*COUNTS, "density")
-    verdict = "not here" if not ours else "not in the paper" if not printed else "equal"
-    if ours and printed:
-        different = [column for column in columns if float(ours[column]) != float(printed[column])]
-        verdict = f"other {', '.join(different)}" if different else verdict
-    return [
-        name,
-        *(_count(ours.get(c, "")) for c in columns),
-        *(_count(printed.get(c, "")) for c in columns),
-        verdict,
-    ]
+def _verdict(ours: Row, printed: Row) -> str:
+    if not ours:
+        return "not here"
+    if not printed:
+        return "not in the paper"
+    different = []
+    for count in COUNTS:
+        if float(ours[count]) != float(printed[count]):
+            different.append(count)
+    if different:
+        return f"other {', '.join(different)}"
+    return "equal"
 
 
-def _count(text: str) -> str:
-    return f"{int(text):,}" if text.isdigit() else text
+def _with_commas(text: str) -> str:
+    if text.isdigit():
+        return f"{int(text):,}"
+    return text

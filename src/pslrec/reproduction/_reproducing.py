@@ -1,25 +1,30 @@
-"""A table from its cells to its pages: run what is missing, judge it, render it."""
+"""A table from its cells to its pages: run what is missing, compare, render."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pslrec.files import make_directory
-from pslrec.reporting import reproduction_report
-from pslrec.reproduction import claims, datasets, significance
-from pslrec.reproduction.cells import PUBLISHED_EPOCHS, Cell
-from pslrec.reproduction.cost import Costs
-from pslrec.reproduction.execution import Executor, Task, Watcher
-from pslrec.reproduction.grid import Choice, Grid
-from pslrec.reproduction.ledgers import Ledger, SearchLedger, TableLedger
-from pslrec.reproduction.page import tables_of, write_rendered, write_table
-from pslrec.reproduction.provision import Provision
-from pslrec.reproduction.results import Results, Row
-from pslrec.reproduction.search import best_trial, inside_cells, inside_trials
-from pslrec.reproduction.tabular import TextTable
-
-FORMS = "forms"
+from pslrec.reporting import Gain, Presentation, metric_title, reproduction_report
+from pslrec.reproduction import _claims, _datasets, _significance
+from pslrec.reproduction._cells import Cell
+from pslrec.reproduction._cost import Costs
+from pslrec.reproduction._grid import Choice, Grid
+from pslrec.reproduction._page import PAGE, tables_of, write_rendered
+from pslrec.reproduction._provision import Provision
+from pslrec.reproduction._published import Row
+from pslrec.reproduction._results import (
+    Results,
+    by_identity,
+    cutoff_rows,
+    published_columns,
+    row_of,
+)
+from pslrec.reproduction._running import COMMIT, Runner, Task, Watcher, key_of
+from pslrec.reproduction._tabular import TextTable
+from pslrec.studies import PER_USER, Study
 
 
 @dataclass(frozen=True)
@@ -27,198 +32,250 @@ class Places:
     """Where things are.
 
     Args:
-        directory: with `grid.toml`, `published/`, `results/` and the page.
-        runs: where run directories live.
+        folder: of the paper.
+        runs: where its run directories live, and what is not written into the folder.
         data: where the data sets lie; by default `PSLREC_DATA_DIR` and the cache.
+        is_own: whether new rows and the page are written into the folder. Folders that come with
+            pslrec stay as they are; new rows go to `runs`.
     """
 
-    directory: Path
+    folder: Path
     runs: Path
     data: Path | None = None
+    is_own: bool = True
 
     def provision(self) -> Provision:
         """What finds the data."""
-        return Provision(self.data, self.runs / "data")
-
-    def results(self, *, is_apart: bool = False) -> Results:
-        """The CSVs: the recorded ones, or those that stay apart from them, with their runs."""
-        return Results((self.runs if is_apart else self.directory) / "results")
+        return Provision(self.data, self.runs / "data", self.folder)
 
 
 class Reproduction:
-    """The tables of the paper.
+    """A paper, as far as it is reproduced.
 
     Args:
         places: where things are.
         choice: what to run.
-        budget: seconds after which nothing goes on.
+        budget: seconds after which nothing is begun.
+        workers: processes.
         watch: is told whenever something changes.
-        again: run cells that have a recorded row as well; what comes out stays apart from the records.
+        again: run cells that have a recorded row as well; what comes out stays apart.
     """
 
     def __init__(
         self,
         places: Places,
-        choice: Choice,
+        choice: Choice | None = None,
         *,
         budget: float | None = None,
+        workers: int = 1,
         watch: Watcher = lambda _tasks: None,
         again: bool = False,
     ) -> None:
-        self.places, self.choice, self._watch = places, choice, watch
-        self._deadline = float("inf") if budget is None else time.monotonic() + budget
-        self._finished: list[Task] = []
-        self.notes: list[str] = []
-        self.grid = Grid(places.directory)
-        self.is_try = choice.epochs not in (None, PUBLISHED_EPOCHS)
-        self.is_apart = again or self.is_try
-        self.results, self._recorded = places.results(is_apart=self.is_apart), places.results()
-        own = self.results.rows_of_runs() if self.is_apart else []
-        self._costs = Costs([*self._recorded.rows_of_runs(), *own], self.grid.file.datasets)
+        self.places = places
+        self.choice = choice or Choice()
+        self.grid = Grid(places.folder)
+        self.is_apart = again or self.grid.is_try(self.choice)
+        self.recorded = Results(places.folder / "results", self.grid.metrics)
+        self.results = self.recorded
+        if self.is_apart:
+            self.results = Results(places.runs / "apart", self.grid.metrics)
+        elif not places.is_own:
+            added = places.runs / "results"
+            self.results = Results(added, self.grid.metrics, below=self.recorded)
+        self._deadline = float("inf")
+        if budget is not None:
+            self._deadline = time.monotonic() + budget
+        self._workers = workers
+        self._watch = watch
+        self._provision = places.provision()
+        rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
+        epochs = int(self.grid.paper.settings.get("training.epochs", 1))
+        self._costs = Costs(rows, self.grid.paper.datasets, epochs)
 
-    def run(self, table: str, *, search: bool = False) -> list[Task]:
-        """Run the cells of a table that are not finished.
-
-        Args:
-            table: which one.
-            search: try the settings that were never printed, on validation data.
-        """
-        self._finished = []
-        cells = self.grid.cells(table, self.choice)
-        ledger = TableLedger(self.results, after=self._write_page)
-        self._execute(ledger, cells)
-        if table == FORMS:
-            self._execute(ledger, self._inside(cells, search=search))
-        return self._finished
+    @property
+    def writes_page(self) -> bool:
+        """Whether the page of the folder follows the results."""
+        return self.places.is_own and not self.is_apart
 
     def plan(self, table: str) -> list[Task]:
-        """What `run` would do, without doing it; trials of a search are not in it."""
-        cells = self.grid.cells(table, self.choice)
-        if table == FORMS:
-            cells = [*cells, *self._inside(cells, search=False)]
-        ledger = TableLedger(self.results, copies=False)
-        return Executor(ledger, self.places.provision(), self.places.runs).plan(cells, self._costs)
+        """What `run` would do, cheapest first, without doing it."""
+        here = by_identity(self.results.rows(table))
+        known = by_identity(self.results.rows_of_runs()) | here
+        tasks = []
+        for cell in self.grid.cells(table, self.choice):
+            task = Task(cell, self._costs.seconds(cell))
+            if cell.identity in known:
+                task.state = "done"
+                task.is_recorded = True
+                task.message = self._described(known[cell.identity])
+            elif not self._provision.is_there(cell.source, cell.split):
+                task.state = "absent"
+                task.message = self._provision.how_to_get(cell.source)
+            tasks.append(task)
+        return sorted(tasks, key=lambda task: task.seconds)
 
-    def _inside(self, outside: Sequence[Cell], *, search: bool) -> list[Cell]:
-        def train(trials: Sequence[Cell], until: int) -> list[float | None]:
-            ledger = SearchLedger(self.results, until)
-            if search:
-                self._execute(ledger, trials, until=until)
-            return [ledger.value(trial) for trial in trials]
+    def run(self, table: str) -> list[Task]:
+        """Run the cells of a table that are not finished."""
+        tasks = self.plan(table)
+        self._copy_rows(table, tasks)
+        runner = Runner(self._study(), self._provision, self._record, self._watch, self._deadline)
+        runner.run(tasks, workers=self._workers)
+        return tasks
 
-        chosen = []
-        for group, trials in inside_trials(self.grid, list(outside), self.choice).items():
-            best = best_trial(trials, self.grid.file.search.rounds, train)
-            if best is not None:
-                chosen.append(best)
-            elif all(
-                SearchLedger(self.results, until=0).value(trial) == -float("inf")
-                for trial in trials
-            ):
-                self.notes.append(
-                    f"{', '.join(group)}: every setting of the inside form that was tried diverged"
-                )
-            else:
-                self.notes.append(
-                    f"{', '.join(group)}: the settings of the inside form were never printed; find them with --search"
-                )
-        return [cell for best in chosen for cell in inside_cells(self.grid, best, self.choice)]
+    def _study(self) -> Study:
+        asked = {"paper": self.places.folder.resolve().name}
+        return Study(self.places.runs, kind="reproduction", asked=asked)
+
+    def _copy_rows(self, table: str, tasks: Iterable[Task]) -> None:
+        """Take over the rows of runs that stand in another table."""
+        here = by_identity(self.results.rows(table))
+        known = by_identity(self.results.rows_of_runs())
+        rows = []
+        for task in tasks:
+            identity = task.cell.identity
+            if task.is_recorded and identity not in here:
+                published = published_columns(task.cell, self.grid.metrics)
+                rows.append(known[identity] | {"table": table} | published)
+        self.results.add(table, rows)
+
+    def _record(self, cell: Cell, found: Mapping[str, Any]) -> str:
+        row = row_of(cell, self.grid.paper.metrics, found, str(found[COMMIT]))
+        self.results.add(cell.table, [row])
+        self.results.add_cutoffs(cutoff_rows(cell, found))
+        # Its page never lags behind.
+        self._write_page(cell.table)
+        return self._described(row)
+
+    def _described(self, row: Row) -> str:
+        parts = []
+        for metric in self.grid.metrics:
+            text = f"{metric_title(metric)} {float(row[f'ours_{metric}']):.4f}"
+            if row[f"published_{metric}"]:
+                text += f" (published {float(row[f'published_{metric}']):.4f})"
+            parts.append(text)
+        return ", ".join(parts)
 
     def render(self, table: str) -> list[TextTable]:
-        """Write what is known of a table: significance, and the page unless the results stay apart.
-
-        Gives the tables of what was chosen.
-        """
+        """Write what is known of a table, and give the tables of what was chosen."""
         cells = self.grid.cells(table, self.choice)
-        if not self.is_try:
-            significance.update(self.results, table, cells, self.places.runs)
+        if not self.is_apart:
+            per_user = {}
+            for cell in cells:
+                per_user[cell.identity] = self.places.runs / "trials" / key_of(cell) / PER_USER
+            _significance.update(self.grid, self.results, table, per_user)
         self._write_page(table)
-        chosen = {(cell.dataset, cell.backbone, cell.loss) for cell in cells}
+        chosen = set()
+        for cell in cells:
+            chosen.add(_chosen_by(cell.columns()))
+        return tables_of(
+            self.grid,
+            self.results,
+            table,
+            with_tries=self.is_apart,
+            among=lambda row: _chosen_by(row) in chosen,
+        )
 
-        def is_chosen(row: Row) -> bool:
-            is_listed = (row["dataset"], row["backbone"], row["loss"]) in chosen
-            return (
-                is_listed
-                and row["mode"] in self.choice.modes
-                and row["protocol"] in self.choice.protocols
-            )
-
-        return tables_of(self.grid, self.results, table, with_tries=self.is_try, among=is_chosen)
+    def _write_page(self, table: str) -> None:
+        if self.writes_page:
+            tables = tables_of(self.grid, self.results, table)
+            write_rendered(self.places.folder, self.results, table, tables)
 
     def written(self, table: str) -> list[Path]:
         """Where the results of a table are: rows, and the page that shows them if there is one."""
-        page = [] if self.is_apart else [self.places.directory / "README.md"]
-        return [path for path in (self.results.path(table), *page) if path.exists()]
+        paths = [self.results.path(table)]
+        if self.writes_page:
+            paths.append(self.places.folder / PAGE)
+        return [path for path in paths if path.exists()]
 
     def beside_records(self, table: str) -> list[str]:
-        """What was run again, beside what is recorded of it, a line for each cell; nothing unless results stay apart."""
+        """What was run again beside what is recorded of it, a line per cell."""
         if not self.is_apart:
             return []
-        ours, recorded = (
-            results.by_identity(results.tables_of_runs())
-            for results in (self.results, self._recorded)
-        )
-        cells = [
-            cell
-            for cell in self.grid.cells(table, self.choice)
-            if cell.identity in ours.keys() & recorded.keys()
-        ]
-        return [
-            f"{cell.label()}: {_compared(ours[cell.identity], recorded[cell.identity])}"
-            for cell in cells
-        ]
-
-    def _write_page(self, table: str) -> None:
-        if not self.is_apart:
-            write_table(self.places.directory, self.grid, self.results, table)
+        ours = by_identity(self.results.rows_of_runs())
+        recorded = by_identity(self.recorded.rows_of_runs())
+        lines = []
+        for cell in self.grid.cells(table, self.choice):
+            if cell.identity in ours and cell.identity in recorded:
+                pair = (ours[cell.identity], recorded[cell.identity])
+                lines.append(f"{cell.label()}: {compared(*pair, self.grid.metrics)}")
+        return lines
 
     def report(self) -> Path | None:
-        """Write the HTML report of all results beside the runs; `None` where there are no results."""
-        if not self.results.tables_of_runs():
+        """Write the HTML report of all results beside the runs; `None` without results."""
+        if not self.results.rows_of_runs():
             return None
         make_directory(self.places.runs)
-        return reproduction_report(self.results.directory, self.places.runs / "report.html")
+        directory = self.results.directory
+        if not any(directory.glob("*.csv")):
+            directory = self.recorded.directory
+        out = self.places.runs / "report.html"
+        return reproduction_report(directory, out, presentation=presentation_of(self.places.folder))
 
-    def _execute(self, ledger: Ledger, cells: Sequence[Cell], *, until: int | None = None) -> None:
-        earlier = list(self._finished)
-        executor = Executor(
-            ledger,
-            self.places.provision(),
-            self.places.runs,
-            deadline=self._deadline,
-            until=until,
-            watch=lambda tasks: self._watch([*earlier, *tasks]),
-        )
-        self._finished = earlier + executor.run(cells, self._costs)
+    def datasets(self) -> tuple[list[TextTable], list[str]]:
+        """The table of data sets, and how to get those that are not here."""
+        absent = _datasets.measure(self.grid, self._provision, self.results)
+        found = [_datasets.table(self.grid, self.results)]
+        if self.writes_page:
+            write_rendered(self.places.folder, self.results, _datasets.NAME, found)
+        return found, absent
+
+    def claims(self) -> list[TextTable]:
+        """The tables of claims, from the results that there are."""
+        said = _claims.read_claims(self.places.folder)
+        if said is None:
+            return []
+        rows = _claims.check(said, self.results)
+        found = _claims.tables(rows, said.note)
+        if self.writes_page:
+            self.results.replace(_claims.NAME, rows, columns=_claims.COLUMNS)
+            write_rendered(self.places.folder, self.results, _claims.NAME, found)
+        return found
+
+    def write_pages(self) -> None:
+        """Write every section of the page from the rows, and run nothing."""
+        for table in self.grid.paper.tables:
+            self._write_page(table)
+        found = [_datasets.table(self.grid, self.results)]
+        write_rendered(self.places.folder, self.results, _datasets.NAME, found)
+        self.claims()
 
 
-def _compared(ours: Row, recorded: Row) -> str:
+def _chosen_by(row: Mapping[str, str]) -> tuple[str, ...]:
+    names = ("dataset", "backbone", "loss", "mode", "protocol")
+    return tuple(row[name] for name in names)
+
+
+def compared(ours: Row, recorded: Row, metrics: Sequence[str]) -> str:
     """Two rows of one run.
 
-    >>> _compared({"ours_ndcg20": "0.05", "ours_recall20": "0.08"}, {"ours_ndcg20": "0.05", "ours_recall20": "0.08"})
+    >>> compared({"ours_ndcg20": "0.05"}, {"ours_ndcg20": "0.050"}, ["ndcg20"])
     'as recorded, to the last digit'
     """
-    columns = {"Recall@20": "ours_recall20", "NDCG@20": "ours_ndcg20"}
-    if all(float(ours[column]) == float(recorded[column]) for column in columns.values()):
-        return "as recorded, to the last digit"
-    parts = (
-        f"{name} {ours[column]}, recorded {recorded[column]}" for name, column in columns.items()
+    parts = []
+    for metric in metrics:
+        first, second = ours[f"ours_{metric}"], recorded[f"ours_{metric}"]
+        if float(first) != float(second):
+            parts.append(f"{metric_title(metric)} {first}, recorded {second}")
+    return "; ".join(parts) or "as recorded, to the last digit"
+
+
+def presentation_of(folder: Path) -> Presentation:
+    """How a report shows the results of a paper.
+
+    Args:
+        folder: of the paper.
+    """
+    paper = Grid(folder).paper
+    said = _claims.read_claims(folder)
+    gain = None
+    if paper.improvement is not None:
+        gain = Gain(paper.improvement.of, paper.improvement.over)
+    titles = {name: table.title for name, table in paper.tables.items()}
+    return Presentation(
+        title=paper.title,
+        tables=titles,
+        losses=list(paper.losses),
+        gain=gain,
+        tolerance=paper.tolerance,
+        other_reading=said.other_reading_says if said else "",
     )
-    return "; ".join(parts)
-
-
-def measure_datasets(places: Places) -> tuple[TextTable, list[str]]:
-    """The table of data sets, and how to get those that are not here."""
-    grid, results = Grid(places.directory), places.results()
-    absent = datasets.measure(grid, places.provision(), results)
-    found = datasets.table(grid, results)
-    write_rendered(places.directory, results, "datasets", [found])
-    return found, absent
-
-
-def check_claims(places: Places) -> list[TextTable]:
-    """The tables of claims, from the results that there are."""
-    results = places.results()
-    found = claims.tables(claims.write(results))
-    write_rendered(places.directory, results, "claims", found)
-    return found

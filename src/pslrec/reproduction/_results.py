@@ -80,12 +80,20 @@ class Results:
     Args:
         directory: is made if it is not there.
         metrics: of the paper, as columns name them.
+        below: results that are read as well, but never written; rows here take their place.
     """
 
-    def __init__(self, directory: Path, metrics: Sequence[str] = ("recall20", "ndcg20")) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        metrics: Sequence[str] = ("recall20", "ndcg20"),
+        *,
+        below: "Results | None" = None,
+    ) -> None:
         self.directory = directory
         self.metrics = tuple(metrics)
         self.columns = columns_of(metrics)
+        self._below = below
 
     def path(self, table: str) -> Path:
         """The CSV of a table."""
@@ -93,15 +101,28 @@ class Results:
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table; none if there are none yet."""
+        own = self._own_rows(table)
+        if self._below is None:
+            return own
+        both = [*own, *self._below.rows(table)]
+        if not both or tuple(both[0]) != self.columns:
+            # Of tables that are not of runs, readers take the first row that they look for.
+            return both
+        return list(by_identity(reversed(both)).values())
+
+    def _own_rows(self, table: str) -> list[Row]:
         if not self.path(table).exists():
             return []
         return read_rows(self.path(table))
 
     def rows_of_runs(self) -> list[Row]:
         """The rows of all tables of which every row is a run."""
+        names = {path.stem for path in self.directory.glob("*.csv")}
+        if self._below is not None:
+            names |= {path.stem for path in self._below.directory.glob("*.csv")}
         found = []
-        for path in sorted(self.directory.glob("*.csv")):
-            rows = self.rows(path.stem)
+        for name in sorted(names):
+            rows = self.rows(name)
             if rows and tuple(rows[0]) == self.columns:
                 found += rows
         return found
@@ -139,7 +160,7 @@ class Results:
         if not rows:
             return
         with self.locked():
-            merged = {key(row): row for row in [*self.rows(name), *rows]}
+            merged = {key(row): row for row in [*self._own_rows(name), *rows]}
             ordered = sorted(merged.values(), key=lambda row: _sortable(row, columns))
             self._write(name, ordered, columns)
 
