@@ -23,6 +23,7 @@ from pslrec.errors import ConfigError, UnknownNameError
 logger = logging.getLogger(__name__)
 
 Part = TypeVar("Part")
+_imported: list[str] = []
 
 
 def import_parts(package: str, path: Iterable[str]) -> None:
@@ -55,6 +56,12 @@ directory, or a .py file, got `no_such_module`
             name = module
             _make_importable(Path.cwd())
         _import_by_name(name, given=module)
+        _imported.append(module)
+
+
+def imported_modules() -> list[str]:
+    """What `import_modules` has imported so far, for processes that this one starts."""
+    return list(_imported)
 
 
 def _make_importable(directory: Path) -> None:

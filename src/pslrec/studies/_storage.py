@@ -1,0 +1,106 @@
+"""Where Optuna keeps its books: a journal in the study directory, or a database."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pslrec.errors import ConfigError
+from pslrec.files import exclusive, explained
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+JOURNAL = "journal"
+JOURNAL_FILE = "journal.jsonl"
+
+
+def open_storage(directory: Path, url: str | None) -> "BaseStorage":
+    """Open the books of a study.
+
+    Args:
+        directory: of the study.
+        url: of a database that SQLAlchemy knows; `None` is the journal in the directory.
+    """
+    # Optuna takes most of a second to import, which only commands with studies should wait for.
+    import optuna
+
+    # It would announce every study that is opened.
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if url is None:
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        path = directory / JOURNAL_FILE
+        lock: Any = _JournalLock(path)
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+    from sqlalchemy import NullPool
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        # Trials take minutes and talk in between for milliseconds: a connection that is kept open
+        # would only be one that many workers use up.
+        return optuna.storages.RDBStorage(_with_driver(url), engine_kwargs={"poolclass": NullPool})
+    except ImportError as error:
+        raise ConfigError(
+            f"`storage` {without_secrets(url)} needs a driver: {error}; for PostgreSQL, "
+            "install pslrec[postgresql]"
+        ) from error
+    except SQLAlchemyError as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            "`storage` must be a database that can be reached, such as "
+            f"postgresql://user@host/name, got {without_secrets(url)}: {reason}"
+        ) from error
+
+
+def _with_driver(url: str) -> str:
+    # SQLAlchemy's own default is the driver before this one.
+    if url.startswith("postgresql://"):
+        return f"postgresql+psycopg://{url.removeprefix('postgresql://')}"
+    return url
+
+
+def without_secrets(url: str | None) -> str:
+    """The address of a storage without user and password, to be shown and kept.
+
+    >>> without_secrets("postgresql://me:secret@host:5432/studies"), without_secrets(None)
+    ('postgresql://host:5432/studies', 'journal')
+    """
+    if url is None:
+        return JOURNAL
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=place, query="").geturl()
+
+
+class _JournalLock:
+    """Optuna's own lock outlives a killed process by half a minute; this one goes with it."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._held = ExitStack()
+
+    def acquire(self) -> bool:
+        lock = self._journal.with_name(f"{self._journal.name}.lock")
+        self._held.enter_context(exclusive(lock, wait=True))
+        self._drop_torn_line()
+        return True
+
+    def release(self) -> None:
+        self._held.close()
+
+    def _drop_torn_line(self) -> None:
+        # Whoever was stopped in the middle of a line wrote nothing that anybody has read, but the
+        # next line would be appended to it.
+        with explained(self._journal, "written"), self._journal.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            end = size
+            while end:
+                file.seek(end - 1)
+                if file.read(1) == b"\n":
+                    break
+                end -= 1
+            if end < size:
+                file.truncate(end)
