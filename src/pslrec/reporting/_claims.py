@@ -45,6 +45,7 @@ CAPTION = (
     "noise otherwise"
 )
 
+
 def claims_blocks(rows: Sequence[Row], other_reading: str = "") -> list[Block]:
     """Count the verdicts, then show every claim with its number, those without a verdict folded.
 

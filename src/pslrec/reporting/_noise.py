@@ -104,9 +104,7 @@ def noise_chart(
     return line_chart(title, says, series, x=Axis("p"), y=Axis(metric, limits=limits), area=area)
 
 
-def improvement_area(
-    curves: Mapping[str, Curve], order: Sequence[str], gain: Gain
-) -> Area | None:
+def improvement_area(curves: Mapping[str, Curve], order: Sequence[str], gain: Gain) -> Area | None:
     """Find what the best loss gains over another, at the noise levels that both have.
 
     Args:

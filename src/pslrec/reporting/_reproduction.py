@@ -314,9 +314,7 @@ def _noise_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     return blocks
 
 
-def _noise_pair(
-    title: str, rows: Sequence[Row], metric: str, shown: Presentation
-) -> list[Chart]:
+def _noise_pair(title: str, rows: Sequence[Row], metric: str, shown: Presentation) -> list[Chart]:
     """Our curves and the published ones, each where there are any, on the same axes."""
     pair = []
     values: list[float] = []

@@ -3,7 +3,7 @@
 from pslrec.reproduction._grid import Choice, Grid
 from pslrec.reproduction._paper import find_paper, included_papers
 from pslrec.reproduction._reproducing import Places, Reproduction, presentation_of
-from pslrec.reproduction._running import Task
+from pslrec.reproduction._running import State, Task
 from pslrec.reproduction._tabular import TextTable
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Grid",
     "Places",
     "Reproduction",
+    "State",
     "Task",
     "TextTable",
     "find_paper",

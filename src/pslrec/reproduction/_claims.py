@@ -233,7 +233,7 @@ def _by_seed(values: Values, metric: str, cell: Mapping[str, Any]) -> BySeed:
     for name, value in cell.items():
         listed = value if isinstance(value, list | tuple) else [value]
         allowed[name] = {canonical(str(one)) for one in listed}
-    found = {}
+    found: BySeed = {}
     for row, name, value in values:
         if name == column and all(canonical(row[key]) in allowed[key] for key in allowed):
             # The metrics of the paper come first; `cutoffs.csv` repeats them.

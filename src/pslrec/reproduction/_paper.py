@@ -1,5 +1,6 @@
 """A paper as a folder: what `paper.toml` may say, and where folders are found."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def read_paper(folder: Path) -> PaperFile:
 
 
 def _check_names(paper: PaperFile, part: Part, where: str) -> None:
-    known = {
+    known: dict[str, Mapping[str, object]] = {
         "datasets": paper.datasets,
         "backbones": paper.backbones,
         "losses": paper.losses,

@@ -57,7 +57,6 @@ class Reproduction:
         choice: what to run.
         budget: seconds after which nothing is begun.
         workers: processes.
-        watch: is told whenever something changes.
         again: run cells that have a recorded row as well; what comes out stays apart.
     """
 
@@ -68,7 +67,6 @@ class Reproduction:
         *,
         budget: float | None = None,
         workers: int = 1,
-        watch: Watcher = lambda _tasks: None,
         again: bool = False,
     ) -> None:
         self.places = places
@@ -86,7 +84,6 @@ class Reproduction:
         if budget is not None:
             self._deadline = time.monotonic() + budget
         self._workers = workers
-        self._watch = watch
         self._provision = places.provision()
         rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
         epochs = int(self.grid.paper.settings.get("training.epochs", 1))
@@ -114,11 +111,16 @@ class Reproduction:
             tasks.append(task)
         return sorted(tasks, key=lambda task: task.seconds)
 
-    def run(self, table: str) -> list[Task]:
-        """Run the cells of a table that are not finished."""
+    def run(self, table: str, watch: Watcher = lambda _tasks: None) -> list[Task]:
+        """Run the cells of a table that are not finished.
+
+        Args:
+            table: which one.
+            watch: is told whenever something changes.
+        """
         tasks = self.plan(table)
         self._copy_rows(table, tasks)
-        runner = Runner(self._study(), self._provision, self._record, self._watch, self._deadline)
+        runner = Runner(self._study(), self._provision, self._record, watch, self._deadline)
         runner.run(tasks, workers=self._workers)
         return tasks
 
