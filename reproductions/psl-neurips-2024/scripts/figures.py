@@ -1,17 +1,22 @@
-"""Figures 1a and 1b of the paper, from the losses themselves, and what becomes of 1b in a trained model."""
+"""Figures 1a and 1b of the paper, from the losses themselves, and what becomes of 1b in a trained model.
 
+python reproductions/psl-neurips-2024/scripts/figures.py [--run RUN]
+"""
+
+import argparse
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import torch
+from model_scores import ModelScores, read_scores
+from theory_measures import gradient_weights, loss_name
 
 from pslrec.files import make_directory, write_text
 from pslrec.losses import SURROGATES
 from pslrec.reporting import Axis, Chart, Series, activations, line_chart, weights, write_chart
-from pslrec.reproduction.model_scores import ModelScores, read_scores
-from pslrec.reproduction.theory_measures import gradient_weights, loss_name
 
+PAPER = Path(__file__).resolve().parents[1]
 PAPER_TEMPERATURE = 0.2
 SHOWN = ("exp", "tanh", "atan", "relu")
 POINTS = 201
@@ -157,3 +162,16 @@ def _page(charts: dict[str, Chart], tables: dict[str, pl.DataFrame], temperature
             ends = ", ".join(f"{loss_name(each)} {last[loss_name(each)]:.1f}" for each in SHOWN)
             lines += [f"At d = 1: {ends}.", ""]
     return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, help="finished run whose scores are measured")
+    parser.add_argument("--out", type=Path, default=PAPER / "figures")
+    arguments = parser.parse_args()
+    for path in write(arguments.out, arguments.run):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

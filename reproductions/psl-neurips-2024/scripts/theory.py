@@ -1,5 +1,9 @@
-"""The paper's bounds and its DRO theorem, measured on trained models: tables, curves, and a page that says what came out."""
+"""The paper's bounds and its DRO theorem, measured on trained models: tables, curves, and a page that says what came out.
 
+python reproductions/psl-neurips-2024/scripts/theory.py [RUN...]
+"""
+
+import argparse
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,12 +11,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-
-from pslrec.files import make_directory, write_text
-from pslrec.losses import TEMPERATURES
-from pslrec.reporting import write_chart
-from pslrec.reproduction.model_scores import ModelScores, read_scores, run_names, synthetic_runs
-from pslrec.reproduction.theory_measures import (
+from model_scores import ModelScores, read_scores, run_names, synthetic_runs
+from theory_measures import (
     SHOWN,
     Share,
     bounds,
@@ -20,9 +20,14 @@ from pslrec.reproduction.theory_measures import (
     robustness,
     weight_shares,
 )
-from pslrec.reproduction.theory_report import theory_charts, theory_page
+from theory_report import theory_charts, theory_page
+
+from pslrec.files import make_directory, write_text
+from pslrec.losses import TEMPERATURES
+from pslrec.reporting import write_chart
 from pslrec.seeding import generator
 
+PAPER = Path(__file__).resolve().parents[1]
 N_ROBUST_PAIRS = 60
 
 
@@ -167,3 +172,16 @@ def weight_rows(
                 for group, share in total.items()
             ]
     return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, help="finished runs; default: small ones")
+    parser.add_argument("--out", type=Path, default=PAPER / "theory")
+    arguments = parser.parse_args()
+    for path in write(arguments.out, arguments.runs):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
+from model_scores import UserScores
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from pslrec.losses import SURROGATES, Surrogate
-from pslrec.reproduction.model_scores import UserScores
 
 # Tightest first where d is large; the last two lie above exp.
 SHOWN = ("tanh", "atan", "relu", "exp", "softplus", "exp-exp")

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from model_scores import HELD_OUT, PLANTED, TRUTH
+from theory_measures import ABOVE, HARDEST
 
 from pslrec.reporting import Axis, Chart, Series, histogram, line_chart
-from pslrec.reproduction.model_scores import HELD_OUT, PLANTED, TRUTH
-from pslrec.reproduction.theory_measures import ABOVE, HARDEST
 
 FAMILY = ("SL", "PSL-tanh", "PSL-atan", "PSL-relu")
 BINS = 40
