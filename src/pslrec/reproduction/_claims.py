@@ -270,6 +270,8 @@ def tables(rows: Sequence[Row], note: str = "") -> list[TextTable]:
         rows: of `check`.
         note: a sentence of the paper's own.
     """
+    # Few papers can be read in two ways; others need no such column.
+    has_readings = any(row[OTHER_READING] for row in rows)
     undecided = [row for row in rows if row["verdict"] == UNDECIDED]
     decided = [row for row in rows if row["verdict"] != UNDECIDED]
     says = "No claim has enough seeds yet."
@@ -279,14 +281,18 @@ def tables(rows: Sequence[Row], note: str = "") -> list[TextTable]:
             f"Of {len(decided)}, {counts['holds']} hold, {counts['fails']} fail, "
             f"{counts['inside noise']} are inside the noise. {RULE} {note}"
         )
-    found = [_table("The paper's claims", decided, says.rstrip())]
+    found = [_table("The paper's claims", decided, says.rstrip(), has_readings)]
     if undecided:
         title = "Claims that need three seeds for a verdict"
-        found.append(_table(title, undecided, "Numbers as above, of too few runs."))
+        note = "Numbers as above, of too few runs."
+        found.append(_table(title, undecided, note, has_readings))
     return found
 
 
-def _table(title: str, rows: Sequence[Row], note: str) -> TextTable:
+def _table(title: str, rows: Sequence[Row], note: str, has_readings: bool) -> TextTable:
+    header = ["claim", "where", "verdict", "value", "interval", "seeds", "published"]
+    if has_readings:
+        header.append("other reading")
     lines = []
     for row in rows:
         interval = ""
@@ -294,6 +300,6 @@ def _table(title: str, rows: Sequence[Row], note: str) -> TextTable:
             interval = f"{row['low_pct']} to {row['high_pct']}"
         where = ", ".join(row[name] for name in PLACE)
         cells = [row["claim"], where, f"**{row['verdict']}**", row["value_pct"], interval]
-        lines.append([*cells, row["seeds"], row["published_pct"], row[OTHER_READING]])
-    header = ["claim", "where", "verdict", "value", "interval", "seeds", "published"]
-    return TextTable(title, [*header, "other reading"], lines, [note], labels=3)
+        cells += [row["seeds"], row["published_pct"], row[OTHER_READING]]
+        lines.append(cells[: len(header)])
+    return TextTable(title, header, lines, [note], labels=3)

@@ -205,7 +205,7 @@ class Layout:
             gain, best = best_gain(ours, self._improvement)
             test: Mapping[str, str] = {}
             if gain:
-                gain += f" ({_short(best, self._improvement)})"
+                gain += _which(best, self._improvement)
                 test = self._tested(cells[best], metric)
             gains += [*before, gain]
             users += [*before, test.get("users_t_test", "")]
@@ -309,12 +309,14 @@ def best_gain(
     return percent(highest), best
 
 
-def _short(loss: str, improvement: Improvement) -> str:
-    """A loss without what the names of all have in common."""
+def _which(loss: str, improvement: Improvement) -> str:
+    """Which of several losses is the best, without what all their names begin with."""
+    if len(improvement.of) == 1:
+        return ""
     shared = improvement.of[0].partition("-")[0] + "-"
     if all(name.startswith(shared) for name in improvement.of):
-        return loss.removeprefix(shared)
-    return loss
+        loss = loss.removeprefix(shared)
+    return f" ({loss})"
 
 
 def position(name: str, order: Iterable[str]) -> int:
