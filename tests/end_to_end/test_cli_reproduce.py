@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 from command_line import Command, Disk, Terminal
+from pslrec.reproduction.execution import BudgetSpent, Executor, Task
+from pslrec.reproduction.grid import Choice
+from pslrec.reproduction.ledgers import TableLedger
+from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
 from rich.console import Console
 
 from pslrec.cli import _reproduce_progress as reproduce_progress
@@ -19,10 +23,6 @@ from pslrec.data._writing import write_dataset
 from pslrec.data.splits import split_by_name
 from pslrec.files._places import is_temporary
 from pslrec.reproduction import execution
-from pslrec.reproduction.execution import BudgetSpent, Executor, Task
-from pslrec.reproduction.grid import Choice
-from pslrec.reproduction.ledgers import TableLedger
-from pslrec.reproduction.reproducing import Places, Reproduction, check_claims
 from pslrec.training._events import CheckpointSaved
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "reproductions" / "psl-neurips-2024"

@@ -44,6 +44,13 @@ from pslrec.reporting._results import (
 )
 from pslrec.reporting._runs import write_report
 
+# Files that any paper may have.
+TITLES = {
+    "claims": "Claims of the paper",
+    "datasets": "Data sets",
+    "cutoffs": "Other list lengths",
+    "significance": "Significance",
+}
 # What else than data set, backbone and loss may tell cells apart.
 EXTRA = NAMED[3:]
 # Fewer levels make no curve.
@@ -102,7 +109,8 @@ def reproduction_document(
             order.append(name)
     for name in order:
         rows = tables.get(name, [])
-        heading = shown.tables.get(name, name.replace("_", " ").capitalize())
+        titles = {**TITLES, **shown.tables}
+        heading = titles.get(name, name.replace("_", " ").capitalize())
         if name in of_results:
             sections.append(Section(heading, _results_blocks(rows, shown)))
         elif rows:

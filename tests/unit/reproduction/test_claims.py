@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from pslrec.reproduction.results import COLUMNS, CUTOFF_COLUMNS, Results, Row
 
 from pslrec.reporting import verdict_over_seeds
 from pslrec.reproduction import claims
-from pslrec.reproduction.results import COLUMNS, CUTOFF_COLUMNS, Results, Row
 
 PLACE = {"dataset": "Amazon-Electronic", "backbone": "MF", "mode": "catalog", "protocol": "paper"}
 

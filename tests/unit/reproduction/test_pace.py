@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from pslrec.reproduction.execution import Pace, Task
 from pslrec.reproduction.grid import Choice, Grid
 

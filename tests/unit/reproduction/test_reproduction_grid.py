@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-
-from pslrec.config import RunConfig
-from pslrec.errors import ConfigError
 from pslrec.reproduction.cells import identity_of
 from pslrec.reproduction.grid import Choice, Grid
 from pslrec.reproduction.results import Results
+
+from pslrec.config import RunConfig
+from pslrec.errors import ConfigError
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
 

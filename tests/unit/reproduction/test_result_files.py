@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from pslrec.reproduction.grid import Choice, Grid
 from pslrec.reproduction.layouts import beside, noise_tables, percent, results_tables
 from pslrec.reproduction.page import filled, tables_of, write_table

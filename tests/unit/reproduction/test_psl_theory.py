@@ -3,6 +3,8 @@
 import math
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,8 +18,12 @@ from pslrec.losses import SURROGATES, PairwiseSoftmaxLoss, SoftmaxLoss
 from pslrec.reporting import standalone_svg
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import bar_chart
-from pslrec.reproduction import figures, theory
-from pslrec.reproduction.model_scores import (
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024" / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+import figures  # noqa: E402 - scripts of the paper's folder
+import theory  # noqa: E402
+from model_scores import (  # noqa: E402
     HELD_OUT,
     PLANTED,
     SYNTHETIC_SETTINGS,
@@ -26,7 +32,7 @@ from pslrec.reproduction.model_scores import (
     read_scores,
     run_names,
 )
-from pslrec.reproduction.theory_measures import (
+from theory_measures import (  # noqa: E402
     ABOVE,
     HARDEST,
     SHOWN,
@@ -37,6 +43,7 @@ from pslrec.reproduction.theory_measures import (
     weight_shares,
 )
 
+sys.path.remove(str(SCRIPTS))
 FAMILY = ("tanh", "atan", "relu")
 
 
