@@ -258,10 +258,11 @@ def test_improvement_takes_the_best_psl_where_both_have_values():
         "PSL-tanh": [(0.1, 1.1), (0.3, 9.0), (0.5, 0.6)],
         "BPR": [(0.1, 5.0)],
     }
-    area = improvement_area(curves, list(curves), Gain(["PSL-tanh"], "SL"))
+    gain = Gain(["PSL-tanh"], "SL")
+    area = improvement_area(curves, list(curves), gain)
     assert area is not None
     assert area.upper == [(0.1, 1.1), (0.5, 0.6)]
-    assert improvement_area({"BPR": [(0.1, 1.0)]}, ["BPR"]) is None
+    assert improvement_area({"BPR": [(0.1, 1.0)]}, ["BPR"], gain) is None
 
 
 def test_runs_on_different_data_are_not_compared(make_run, tmp_path):
