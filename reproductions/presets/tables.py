@@ -23,7 +23,7 @@ from pslrec.data import Dataset, read_published
 from pslrec.data.splits import paper_validation
 from pslrec.evaluation import EmbeddingScorer, evaluate
 from pslrec.files import make_directory, write_text
-from pslrec.tuning import TuningResult, tune
+from pslrec.studies import TuningResult, tune
 
 HERE = Path(__file__).resolve().parent
 DATASETS = {"Amazon-Electronic": "amazon2014-electronic", "Amazon-Health": "amazon2014-health"}
@@ -129,7 +129,7 @@ class Search(NamedTuple):
     def quality(self) -> float:
         """What the best cell reached on validation."""
         best = self.result.best
-        return -1.0 if best is None else best.value("ndcg@20") or 0.0
+        return -1.0 if best is None else best.value or 0.0
 
 
 def _searches(name: str, path: Path, dimension: int, runs: Path) -> Iterator[Search]:
@@ -170,7 +170,7 @@ def _row(dataset: str, dimension: int, search: Search) -> dict[str, Any]:
         "dataset": dataset,
         "model": "PSL-relu, MF, exact",
         "dimension": dimension,
-        "settings": json.dumps({**best.cell.settings, "training.epochs": search.epochs}),
+        "settings": json.dumps({**best.settings, "training.epochs": search.epochs}),
         "validation_ndcg20": round(search.quality, 5),
         "test_recall20": round(result.metrics["test"]["recall@20"], 5),
         "test_ndcg20": round(result.metrics["test"]["ndcg@20"], 5),
@@ -179,11 +179,11 @@ def _row(dataset: str, dimension: int, search: Search) -> dict[str, Any]:
 
 
 def _cells(search: Search) -> Iterator[dict[str, Any]]:
-    for outcome in search.result.cells:
+    for outcome in search.result.trials:
         yield {
-            **outcome.cell.settings,
+            **outcome.settings,
             "training.epochs": search.epochs,
-            "validation_ndcg20": outcome.value("ndcg@20"),
+            "validation_ndcg20": outcome.value,
         }
 
 

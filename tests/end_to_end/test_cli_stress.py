@@ -27,7 +27,7 @@ def test_stress_prints_gains_and_writes_curves(pslrec, log):
     )
     code, out, err = pslrec("stress", log, *arguments, "--set", "loss.temperature=0.2")
     assert code == 0, err
-    assert "run 12/12" in err
+    assert "trial 12/12" in err
     assert err.count(": read user = ") == 1
     assert "Shift of popularity" not in out
     assert "False negatives" in out

@@ -68,6 +68,20 @@ Budget = Annotated[
         help="Stop after about this time, such as 90min or 2h. Repeat the command to resume.",
     ),
 ]
+Workers = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="Processes that share the runs, each with its share of threads."
+    ),
+]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Database that keeps the books, such as postgresql://host/name. "
+        "Default: a file in the directory.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Number of processor threads. Default: torch decides."),

@@ -8,16 +8,26 @@ from rich.console import Console
 from rich.table import Table
 
 from pslrec.cli._ending import saved_when_stopped
-from pslrec.cli._options import Backbone, ConfigFile, Data, Preset, Settings, Threads, use_threads
+from pslrec.cli._options import (
+    Backbone,
+    ConfigFile,
+    Data,
+    Preset,
+    Settings,
+    Storage,
+    Threads,
+    Workers,
+    use_threads,
+)
 from pslrec.cli._parsing import listed, numbers, whole_numbers
 from pslrec.cli._settings import configured, parse_settings, stem_of
-from pslrec.cli._telling import can_redraw, tell
+from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pslrec.config import RunConfig
-    from pslrec.reproduction.stress import StressPlan, StressProgress
+    from pslrec.studies import StressPlan
 
 MODES = ("catalog", "sampled")
 
@@ -68,13 +78,15 @@ def stress_command(
     settings_for: SettingsFor = None,
     config: ConfigFile = None,
     out: Out = None,
+    workers: Workers = 1,
+    storage: Storage = None,
     threads: Threads = None,
 ) -> None:
     """Compare how losses hold up under popularity shift and false negatives.
 
     Every point of the curves is a run of its own. Repeat the command to resume after a stop.
     """
-    from pslrec.reproduction.stress import StressPlan
+    from pslrec.studies import StressPlan
 
     use_threads(threads)
     names = listed(losses)
@@ -95,25 +107,19 @@ def stress_command(
         "sampling.negatives": "catalog" if mode == "catalog" else None,
     }
     configuration = configured(options, shared, preset=preset, file=config)
-    _stress(configuration, plan, out or Path(f"stress-{stem_of(data)}"), name=stem_of(data))
+    directory = out or Path(f"stress-{stem_of(data)}")
+    how = {"workers": workers, "storage": storage}
+    _stress(configuration, plan, directory, name=stem_of(data), **how)
 
 
-def _stress(configuration: "RunConfig", plan: "StressPlan", directory: Path, *, name: str) -> None:
-    from pslrec.cli._progress import TrainingProgress
-    from pslrec.reproduction.stress import stress, summarize
-    from pslrec.reproduction.stress_report import write_stress
+def _stress(
+    configuration: "RunConfig", plan: "StressPlan", directory: Path, *, name: str, **how: Any
+) -> None:
+    from pslrec.cli._study_progress import StudyProgress
+    from pslrec.studies import stress, summarize, write_stress
 
-    console = Console(stderr=True)
-    # In a log, one line per finished run is enough; a line per validation would bury them.
-    bar_console = console if can_redraw(console) else Console(quiet=True)
-    with saved_when_stopped(), TrainingProgress(bar_console) as bar:
-        runs = stress(
-            configuration,
-            plan,
-            out=directory,
-            watch=lambda done: _show(done, console),
-            listeners=[bar.listen],
-        )
+    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
+        runs = stress(configuration, plan, out=directory, listener=progress.listen, **how)
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
     _show_summary(summarize(runs, base), base, Console())
@@ -173,17 +179,8 @@ def _check_for(texts: list[str], losses: list[str]) -> None:
             )
 
 
-def _show(done: "StressProgress", console: Console) -> None:
-    from pslrec.cli._progress import clock
-
-    line = f"run {done.n_done}/{done.n_cells}: {done.cell.described()}: NDCG@20 {done.value:.4f}"
-    if done.seconds_left:
-        line += f", {clock(done.seconds_left)} left"
-    tell(console, line)
-
-
 def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:
-    from pslrec.reproduction.stress_report import AXES, TITLES, shown_row
+    from pslrec.studies import AXES, TITLES, shown_row
 
     for test in summary["test"].unique(maintain_order=True).to_list():
         table = Table(

@@ -1,5 +1,6 @@
 """`pslrec tune`: search for the settings that do best on validation data."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,9 @@ from pslrec.cli._options import (
     Protocol,
     Seed,
     Settings,
+    Storage,
     Threads,
+    Workers,
     use_threads,
 )
 from pslrec.cli._parsing import seconds_of
@@ -28,10 +31,10 @@ from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
-    from pslrec.tuning import TuningResult
+    from pslrec.studies import Space, TuningResult
 
 # As many rows as fit a terminal together with the metrics below them.
-SHOWN_CELLS = 10
+SHOWN_TRIALS = 10
 
 Grid = Annotated[
     list[str] | None,
@@ -39,7 +42,42 @@ Grid = Annotated[
         "--grid",
         "-g",
         metavar="SECTION.KEY=A,B,...",
-        help="Values to try for a setting. Repeatable. Default: the loss's own search space.",
+        help="Values to try for a setting. Repeatable. Takes the place of --space.",
+    ),
+]
+SpaceOption = Annotated[
+    str,
+    typer.Option(
+        "--space",
+        metavar="paper|wide|FILE",
+        help="Search space: the loss's own values, ranges around them, or a TOML file.",
+    ),
+]
+Sampler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="grid|random|tpe",
+        help="How settings are proposed. Default: tpe for ranges or with --trials, else grid.",
+    ),
+]
+Pruner = Annotated[
+    str,
+    typer.Option(
+        metavar="none|median|hyperband|halving",
+        help="Give up trials whose validation curve is behind.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Settings to try. Default: 60, or as --budget allows."),
+]
+Confirm = Annotated[
+    int,
+    typer.Option(
+        "--seeds",
+        metavar="N",
+        min=1,
+        help="Train the two best with so many seeds, and warn if these cannot tell them apart.",
     ),
 ]
 Out = Annotated[
@@ -48,15 +86,12 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="DIRECTORY",
-        help="Directory of the search. Default: tune-DATA-BACKBONE-LOSS.",
+        help="Directory of the study. Default: tune-DATA-BACKBONE-LOSS.",
     ),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Validation metric to maximise. Default: ndcg@20."),
-]
-Halving = Annotated[
-    bool, typer.Option("--halving", help="Stop hopeless cells early, by successive halving.")
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output.")
@@ -68,6 +103,14 @@ def tune_command(
     loss: Loss = None,
     backbone: Backbone = None,
     grid: Grid = None,
+    space: SpaceOption = "paper",
+    sampler: Sampler = None,
+    pruner: Pruner = "none",
+    trials: Trials = None,
+    budget: Budget = None,
+    seeds: Confirm = 1,
+    workers: Workers = 1,
+    storage: Storage = None,
     preset: Preset = None,
     settings: Settings = None,
     protocol: Protocol = None,
@@ -75,16 +118,16 @@ def tune_command(
     config: ConfigFile = None,
     out: Out = None,
     metric: Metric = None,
-    halving: Halving = False,
-    budget: Budget = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a grid of settings on validation data; only the best cell is evaluated on test data.
+    """Search for settings on validation data; only the best ones are evaluated on test data.
 
-    Every cell is a run directory. Repeat the command to resume a search that was stopped, or
+    Every trial is a run directory. Repeat the command to resume a search that was stopped, or
     start it in several terminals to share the work.
     """
+    from pslrec.studies import Effort
+
     use_threads(threads)
     fixed = parse_settings(settings)
     options: dict[str, Any] = {
@@ -95,9 +138,16 @@ def tune_command(
         "training.seed": seed,
     }
     configuration = configured(options, fixed, preset=preset, file=config)
-    values = chosen_grid(grid or [], configuration, list(fixed))
+    effort = Effort(
+        sampler=sampler,
+        pruner=pruner,
+        trials=trials,
+        budget_seconds=seconds_of(budget),
+        workers=workers,
+    )
+    values = chosen_grid(grid, list(fixed)) if grid else chosen_space(space, configuration, fixed)
     directory = out or default_directory(configuration)
-    how = {"metric": metric, "halving": halving, "budget_seconds": seconds_of(budget)}
+    how = {"metric": metric, "effort": effort, "seeds": seeds, "storage": storage}
     result = _search(configuration, values, directory, **how)
     if as_json:
         # The file holds exactly what there is to print.
@@ -107,13 +157,13 @@ def tune_command(
 
 
 def _search(
-    configuration: "RunConfig", grid: dict[str, list[Any]], directory: Path, **how: Any
+    configuration: "RunConfig", space: "Space", directory: Path, **how: Any
 ) -> "TuningResult":
-    from pslrec.cli._tuning_progress import TuningProgress
-    from pslrec.tuning import tune
+    from pslrec.cli._study_progress import StudyProgress
+    from pslrec.studies import tune
 
-    with saved_when_stopped(), TuningProgress(Console(stderr=True)) as progress:
-        return tune(configuration, grid, out=directory, listener=progress.listen, **how)
+    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
+        return tune(configuration, space, out=directory, listener=progress.listen, **how)
 
 
 def default_directory(configuration: "RunConfig") -> Path:
@@ -122,16 +172,37 @@ def default_directory(configuration: "RunConfig") -> Path:
     return Path(f"tune-{stem}-{configuration.backbone.name}-{configuration.loss.name}")
 
 
-def chosen_grid(
-    texts: list[str], configuration: "RunConfig", fixed: list[str]
-) -> dict[str, list[Any]]:
-    """The grid of the command line, or the loss's own without the settings that `--set` fixes."""
+def chosen_space(name: str, configuration: "RunConfig", fixed: Iterable[str]) -> "Space":
+    """The space that `--space` names, without the settings that `--set` fixes."""
     from pslrec.errors import ConfigError
-    from pslrec.tuning import default_grid
+    from pslrec.studies import loss_space, read_space, widened
 
-    if not texts:
-        own = default_grid(configuration, fixed=fixed)
-        return {name: list(values) for name, values in own.items()}
+    if name not in ("paper", "wide"):
+        if not Path(name).is_file():
+            raise ConfigError(f"`--space` must be paper, wide or a TOML file, got `{name}`")
+        space = read_space(Path(name))
+        return {key: values for key, values in space.items() if key not in fixed}
+    own = loss_space(configuration, fixed=list(fixed))
+    if name == "paper":
+        return own
+    return widened(own, lambda settings: _is_possible(configuration, settings))
+
+
+def _is_possible(configuration: "RunConfig", settings: Mapping[str, Any]) -> bool:
+    from pslrec.config import RunConfig
+    from pslrec.errors import ConfigError
+
+    try:
+        RunConfig.from_settings(settings, base=configuration).resolved()
+    except ConfigError:
+        return False
+    return True
+
+
+def chosen_grid(texts: list[str], fixed: list[str]) -> dict[str, list[Any]]:
+    """The grid of the command line."""
+    from pslrec.errors import ConfigError
+
     grid: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")
@@ -153,55 +224,54 @@ def chosen_grid(
 
 
 def show_result(result: "TuningResult", console: Console) -> None:
-    """Print the best cells, the test metrics of the best one, and where everything is."""
+    """Print the best trials, the test metrics of the best one, and where everything is."""
     from pslrec.cli._results import show_metrics
+    from pslrec.studies import Cell
 
     console.print(_table(result))
-    states = [cell.state for cell in result.cells]
-    n_hidden = len(result.cells) - SHOWN_CELLS
+    states = [trial.state for trial in result.trials]
+    n_hidden = len(states) - SHOWN_TRIALS
     n_failed = states.count("failed")
     if n_hidden > 0:
         tell(console, f"and {n_hidden} more in {result.directory / 'results.csv'}")
     if n_failed:
-        tell(console, f"{n_failed} of {len(result.cells)} cells diverged; results.csv says why")
-    # Choosing among the cells that happen to be finished would favour the cheap ones.
+        tell(console, f"{n_failed} of {len(states)} trials diverged; results.csv says why")
+    # Choosing among the trials that happen to be finished would favour the cheap ones.
     if not result.is_complete:
-        n_done = states.count("finished") + n_failed
+        n_done = sum(trial.is_over for trial in result.trials)
         tell(
             console,
-            f"the budget is used up with {n_done} of {len(result.cells)} cells finished, "
+            f"the budget is used up with {n_done} of {len(states)} trials finished, "
             "so nothing is chosen yet; repeat the command to resume",
         )
         return
     best = result.best
-    # `tune` raises if a complete search has no finished cell.
+    # `tune` raises if a complete search has no finished trial.
     assert best is not None
+    settings = Cell(best.key, best.settings).described()
     console.print(
-        Text.assemble("\n", (f"best: {best.cell.described()}", "bold"), ", chosen on validation"),
+        Text.assemble("\n", (f"best: {settings}", "bold"), ", chosen on validation"),
         soft_wrap=True,
     )
     show_metrics(result.metrics, console)
-    # The optimum may lie outside of the grid, which a table of the best cells does not show.
-    for name in result.at_the_edge():
-        value = best.cell.settings[name]
-        tell(console, f"`{name}` = {value} is at the edge of its grid; try values beyond it")
+    for warning in result.warnings:
+        tell(console, f"note: {warning}")
     tell(console, f"train it again with: pslrec train --config {result.directory / 'best.toml'}")
 
 
 def _table(result: "TuningResult") -> Table:
     table = Table(box=None, pad_edge=False)
-    names = list(result.cells[0].cell.settings)
-    for name in names:
+    for name in result.space:
         table.add_column(name.rpartition(".")[2], justify="right")
     for heading in (f"validation {result.metric}", "epoch", "of", ""):
         table.add_column(heading, justify="right")
-    for outcome in result.cells[:SHOWN_CELLS]:
-        cells = [str(outcome.cell.settings[name]) for name in names]
-        value = outcome.value(result.metric)
+    for trial in result.trials[:SHOWN_TRIALS]:
+        cells = [str(trial.settings[name]) for name in result.space]
+        value = trial.found.get("validation", {}).get(result.metric)
         cells.append("" if value is None else f"{value:.4f}")
-        cells.append(str(outcome.found.get("best_epoch", "")))
-        cells.append(str(outcome.epochs or ""))
+        cells.append(str(trial.found.get("best_epoch", "")))
+        cells.append(str(trial.found.get("trained_epochs", "")))
         # The last column says what is unusual; "finished" in every row would hide it.
-        cells.append("" if outcome.state == "finished" else outcome.state)
+        cells.append("" if trial.state == "finished" else trial.state)
         table.add_row(*cells)
     return table

@@ -39,24 +39,45 @@ cells are made all the same, the trial stays open with its `reason`, and the nex
 
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import BudgetSpent, Cell, State, Trial, TrialEnded, TrialStarted
+from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, loss_space, read_space, widened
+from pslrec.studies._stress import StressPlan, stress, summarize
+from pslrec.studies._stress_files import AXES, TITLES, shown_row, write_stress
 from pslrec.studies._study import Study
+from pslrec.studies._tuning import Effort, TuningResult, tune
 from pslrec.studies._working import Listener, StudyEvent, Work, run_cells
 from pslrec.studies._works import PER_USER, run_cell, train_cell
 
 __all__ = [
+    "AXES",
     "PER_USER",
+    "PRUNERS",
+    "SAMPLERS",
+    "TITLES",
     "Attempt",
     "BudgetSpent",
     "Cell",
+    "Effort",
     "Listener",
+    "Range",
+    "Space",
     "State",
+    "StressPlan",
     "Study",
     "StudyEvent",
     "Trial",
     "TrialEnded",
     "TrialStarted",
+    "TuningResult",
     "Work",
+    "loss_space",
+    "read_space",
     "run_cell",
     "run_cells",
+    "shown_row",
+    "stress",
+    "summarize",
     "train_cell",
+    "tune",
+    "widened",
+    "write_stress",
 ]

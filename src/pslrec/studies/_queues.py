@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import Cell, Trial
-from pslrec.studies._space import Space, build_pruner, build_sampler, suggest
+from pslrec.studies._space import Pruning, Space, build_sampler, suggest
 from pslrec.studies._study import Study
 
 # A sampler that proposes known settings so often in a row has seen all there are.
 MOST_REPETITIONS = 200
+NO_PRUNING = Pruning()
 
 
 class Queue(Protocol):
@@ -42,9 +43,11 @@ class Listed:
     """A fixed list of cells, taken in its order."""
 
     cells: Sequence[Cell]
+    pruning: Pruning = NO_PRUNING
 
     def begin(self, study: Study) -> None:
         """Add those that the study does not know."""
+        study.books.pruner = self.pruning.build()
         study.add(self.cells)
 
     def trials(self, study: Study) -> list[Trial]:
@@ -71,36 +74,30 @@ class Proposed:
     Args:
         space: values or ranges by setting.
         sampler: `random` or `tpe`.
-        pruner: a name of `PRUNERS`.
-        n_trials: trials in all; settings that were proposed before do not count.
+        n_trials: trials in all, `None` for no end; settings that were proposed before do not count.
         cell_of: the cell for a choice of settings.
-        epochs: of a whole run, for pruners.
-        validate_every: epochs between two values on validation, for pruners.
         seed: of the sampler.
+        pruning: which trials are given up.
     """
 
     space: Space
     sampler: str
-    pruner: str
-    n_trials: int
+    n_trials: int | None
     cell_of: Callable[[Mapping[str, Any]], Cell]
-    epochs: int
-    validate_every: int
     seed: int
+    pruning: Pruning
 
     def begin(self, study: Study) -> None:
         """Give the study its pruner."""
-        study.books.pruner = build_pruner(
-            self.pruner, epochs=self.epochs, validate_every=self.validate_every
-        )
+        study.books.pruner = self.pruning.build()
 
     def trials(self, study: Study) -> list[Trial]:
         """All of them."""
         return study.trials()
 
-    def total(self, _study: Study) -> int:
-        """As many as were asked for."""
-        return self.n_trials
+    def total(self, study: Study) -> int:
+        """As many as were asked for, or as there are."""
+        return self.n_trials or len(study.trials())
 
     def cell(self, trial: Trial) -> Cell:
         """Made from its settings."""
@@ -111,7 +108,7 @@ class Proposed:
         from optuna.trial import TrialState
 
         known = {trial.key: trial for trial in study.trials()}
-        if len(known) >= self.n_trials:
+        if self.n_trials is not None and len(known) >= self.n_trials:
             return None
         for _ in range(MOST_REPETITIONS):
             # By the number of the trial, so that no two processes draw the same numbers and a

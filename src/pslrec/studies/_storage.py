@@ -1,16 +1,18 @@
 """Where Optuna keeps its books: a journal in the study directory, or a database."""
 
+import json
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pslrec.errors import ConfigError
-from pslrec.files import exclusive, explained
+from pslrec.files import append_line, exclusive, explained
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
+    from optuna.storages.journal import JournalFileBackend
 
 JOURNAL = "journal"
 JOURNAL_FILE = "journal.jsonl"
@@ -33,8 +35,10 @@ def open_storage(directory: Path, url: str | None) -> "BaseStorage":
         from optuna.storages.journal import JournalFileBackend
 
         path = directory / JOURNAL_FILE
-        lock: Any = _JournalLock(path)
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+        with explained(path, "written"):
+            reader = JournalFileBackend(str(path))
+        journal: Any = _Journal(path, reader)
+        return JournalStorage(journal)
     from sqlalchemy import NullPool
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -75,26 +79,32 @@ def without_secrets(url: str | None) -> str:
     return parts._replace(netloc=place, query="").geturl()
 
 
-class _JournalLock:
-    """Optuna's own lock outlives a killed process by half a minute; this one goes with it."""
+class _Journal:
+    """Read by Optuna, and written as everything else is.
 
-    def __init__(self, journal: Path) -> None:
-        self._journal = journal
-        self._held = ExitStack()
+    Optuna's own lock outlives a killed process by half a minute, this one goes with it; and a full
+    disk leaves no half of a line behind.
+    """
 
-    def acquire(self) -> bool:
-        lock = self._journal.with_name(f"{self._journal.name}.lock")
-        self._held.enter_context(exclusive(lock, wait=True))
-        self._drop_torn_line()
-        return True
+    def __init__(self, path: Path, reader: "JournalFileBackend") -> None:
+        self._path = path
+        self._reader = reader
 
-    def release(self) -> None:
-        self._held.close()
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        """What was written since."""
+        return self._reader.read_logs(log_number_from)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Write several lines at once."""
+        lines = [json.dumps(log, separators=(",", ":")) for log in logs]
+        with exclusive(self._path.with_name(f"{self._path.name}.lock"), wait=True):
+            self._drop_torn_line()
+            append_line(self._path, "\n".join(lines))
 
     def _drop_torn_line(self) -> None:
         # Whoever was stopped in the middle of a line wrote nothing that anybody has read, but the
         # next line would be appended to it.
-        with explained(self._journal, "written"), self._journal.open("rb+") as file:
+        with explained(self._path, "written"), self._path.open("rb+") as file:
             size = file.seek(0, os.SEEK_END)
             end = size
             while end:

@@ -98,12 +98,13 @@ class Study:
     def _open_books(self) -> "OptunaStudy":
         import optuna
 
-        return optuna.create_study(
-            study_name=self.name,
-            storage=self._storage,
-            direction="maximize",
-            load_if_exists=True,
-        )
+        # Creating it with `load_if_exists` would add a line to the journal every time.
+        try:
+            return optuna.load_study(study_name=self.name, storage=self._storage)
+        except KeyError:
+            return optuna.create_study(
+                study_name=self.name, storage=self._storage, direction="maximize"
+            )
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -185,14 +186,21 @@ class Study:
             rows.append(_row(trial))
         return pl.DataFrame(rows, strict=False, infer_schema_length=None)
 
-    def write_results(self, **more: Any) -> None:
+    @property
+    def has_results(self) -> bool:
+        """Whether `results.csv` was ever written."""
+        return (self.directory / TABLE_FILE).exists()
+
+    def write_results(self, trials: Sequence[Trial] | None = None, **more: Any) -> None:
         """Write `results.csv` and `results.json`.
 
         Args:
+            trials: in the order in which they are to be listed; all of them by default.
             more: further content of `results.json`.
         """
         with self.exclusively():
-            trials = self.trials()
+            if trials is None:
+                trials = self.trials()
             path = self.directory / RESULTS_FILE
             before = read_json(path) if path.exists() else {}
             content = {

@@ -35,6 +35,7 @@ def run_cells(
     budget_seconds: float | None = None,
     workers: int = 1,
     wait: bool = True,
+    keeps_going: bool = True,
     listener: Listener | None = None,
 ) -> list[Trial]:
     """Make every cell of a list that is not made yet, in its order.
@@ -47,6 +48,7 @@ def run_cells(
         budget_seconds: leave off after about that time; the next call resumes.
         workers: processes of this call.
         wait: for cells that other processes are working on, and take up those of killed ones.
+        keeps_going: make other cells after one of them ended in an error, rather than raise it.
         listener: is told what happens.
 
     Returns:
@@ -60,6 +62,7 @@ def run_cells(
         budget_seconds=budget_seconds,
         workers=workers,
         wait=wait,
+        keeps_going=keeps_going,
         listener=listener,
     )
     return listed.trials(study)
@@ -73,20 +76,33 @@ def work_through(
     budget_seconds: float | None = None,
     workers: int = 1,
     wait: bool = True,
+    keeps_going: bool = True,
     listener: Listener | None = None,
-) -> None:
-    """Work until nothing is left to do, or the time is over; arguments as those of `run_cells`."""
+) -> bool:
+    """Work until nothing is left to do, or the time is over; says whether nothing is left.
+
+    Args:
+        study: as in `run_cells`, like the others below.
+        todo: where trials come from.
+        work: makes one of them.
+        budget_seconds: time to work.
+        workers: processes.
+        wait: for other processes.
+        keeps_going: make other trials after one of them ended in an error, rather than raise it.
+        listener: is told what happens.
+    """
     tell = listener or (lambda _event: None)
     seconds = float("inf") if budget_seconds is None else budget_seconds
     deadline = time.monotonic() + seconds
     if workers == 1:
-        _Worker(study, todo, work, tell, deadline, wait=wait).run()
-        return
+        return _Worker(study, todo, work, tell, deadline, wait, keeps_going).run()
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, threads // workers))
     try:
         with _helpers(workers - 1, study, todo, work, seconds, tell):
-            _Worker(study, todo, work, tell, deadline, wait=wait, n_workers=workers).run()
+            worker = _Worker(study, todo, work, tell, deadline, wait, keeps_going)
+            worker.n_workers = workers
+            return worker.run()
     finally:
         torch.set_num_threads(threads)
 
@@ -101,9 +117,8 @@ class _Worker:
         work: Work,
         tell: Listener,
         deadline: float,
-        *,
-        wait: bool,
-        n_workers: int = 1,
+        wait: bool = True,
+        keeps_going: bool = True,
     ) -> None:
         self.study = study
         self.todo = todo
@@ -111,15 +126,17 @@ class _Worker:
         self.tell = tell
         self.deadline = deadline
         self.wait = wait
-        self.n_workers = n_workers
+        self.keeps_going = keeps_going
+        self.n_workers = 1
         # A trial that could not be made, for lack of data perhaps, is tried once by each process.
         self.tried: set[int] = set()
         self.cost = 0.0
         self.seconds = 0.0
 
-    def run(self) -> None:
+    def run(self) -> bool:
         self.todo.begin(self.study)
-        while time.monotonic() < self.deadline:
+        is_through = False
+        while not is_through and time.monotonic() < self.deadline:
             attempt = self._claim()
             if attempt is not None:
                 with attempt:
@@ -127,8 +144,10 @@ class _Worker:
             elif self.wait and self._is_somebody_working():
                 time.sleep(WAIT_SECONDS)
             else:
-                break
-        self.study.write_results()
+                is_through = True
+        if self.tried or not self.study.has_results:
+            self.study.write_results()
+        return is_through
 
     def _claim(self) -> Attempt | None:
         with self.study.exclusively():
@@ -171,7 +190,7 @@ class _Worker:
                 raise
         except PslrecError as error:
             attempt.leave(str(error))
-            if is_about_room(error):
+            if is_about_room(error) or not self.keeps_going:
                 raise
         if not attempt.left:
             self.cost += attempt.cell.cost
@@ -243,7 +262,7 @@ def _help(
             events.put(event)
 
     try:
-        _Worker(study, todo, work, tell, time.monotonic() + seconds, wait=True).run()
+        _Worker(study, todo, work, tell, time.monotonic() + seconds).run()
     except TrainingInterrupted:
         return
 

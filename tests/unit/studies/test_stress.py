@@ -9,9 +9,9 @@ import pytest
 from pslrec.config import RunConfig
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, UnknownNameError
-from pslrec.reproduction.shifting import shifted_split
-from pslrec.reproduction.stress import StressPlan, stress, summarize
-from pslrec.reproduction.stress_report import stress_chart, write_stress
+from pslrec.studies import StressPlan, stress, summarize, write_stress
+from pslrec.studies._shifting import shifted_split
+from pslrec.studies._stress_files import stress_chart
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_every_loss_is_run_at_every_level_with_its_own_settings(runs, directory)
     assert len(runs) == len(found)
     temperatures = {
         path.parent.name.split("-")[2]: RunConfig.from_toml(path).loss.options()["temperature"]
-        for path in (directory / "runs").glob("*/config.toml")
+        for path in (directory / "trials").glob("*/config.toml")
     }
     assert temperatures == {"sl": 0.1, "psl": 0.2}
 
@@ -187,5 +187,5 @@ def test_numbers_in_the_metrics_file_are_those_of_the_row(runs, directory):
     row = runs.filter(
         pl.col("test") == "noise", pl.col("level") == 0.5, pl.col("loss") == "sl"
     ).rows(named=True)[0]
-    (path,) = (directory / "runs").glob("noise-0.5-sl-*/metrics.json")
+    (path,) = (directory / "trials").glob("noise-0.5-sl-*/metrics.json")
     assert json.loads(path.read_text())["test"]["ndcg@20"] == row["ndcg@20"]

@@ -7,7 +7,7 @@ import polars as pl
 
 from pslrec.files import make_directory, write_text
 from pslrec.reporting import Area, Axis, Chart, Series, line_chart, write_chart
-from pslrec.reproduction.stress import summarize
+from pslrec.studies._stress import summarize
 
 TITLES = {"shift": "Shift of popularity", "noise": "False negatives"}
 AXES = {"shift": "strength of the shift", "noise": "probability p of a false negative"}

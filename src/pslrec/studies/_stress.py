@@ -1,26 +1,28 @@
 """Stress tests of losses on any data set: how they bear a shift of popularity, and false negatives."""
 
-import hashlib
-import json
+import inspect
+import logging
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from pslrec.artifacts import read_metrics
 from pslrec.config import RunConfig
 from pslrec.data import Interactions, Preparation, load_interactions, prepare, write_dataset
 from pslrec.errors import ConfigError
-from pslrec.experiment import run
 from pslrec.files import make_directory
 from pslrec.losses import LOSSES
-from pslrec.reproduction.shifting import shifted_split
-from pslrec.training import Listener
+from pslrec.studies._candidates import key_of
+from pslrec.studies._cells import Cell
+from pslrec.studies._shifting import shifted_split
+from pslrec.studies._study import Study
+from pslrec.studies._working import Listener, run_cells
+from pslrec.studies._works import run_cell
 
+logger = logging.getLogger(__name__)
 Test = Literal["shift", "noise"]
 NOISE_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.5)
 SHIFT_LEVELS = (0.0, 0.5, 1.0)
@@ -62,102 +64,78 @@ class StressPlan:
                 )
 
 
-@dataclass(frozen=True)
-class StressCell:
-    """One run of a stress test."""
-
-    test: Test
-    level: float
-    loss: str
-    seed: int
-
-    def described(self) -> str:
-        """In words."""
-        return f"{self.test} {self.level:g}, {self.loss}, seed {self.seed}"
-
-
-@dataclass(frozen=True)
-class StressProgress:
-    """After a run, or before the first one.
-
-    Args:
-        n_done: runs that are finished.
-        n_cells: runs in all.
-        cell: the run that was finished.
-        value: its NDCG@20 on the test part.
-        seconds_left: at the pace so far.
-    """
-
-    n_done: int
-    n_cells: int
-    cell: StressCell
-    value: float
-    seconds_left: float
-
-
 def stress(
     config: RunConfig,
     plan: StressPlan,
     *,
     out: Path,
-    watch: Callable[[StressProgress], None] = lambda _: None,
-    listeners: Sequence[Listener] = (),
+    workers: int = 1,
+    storage: str | None = None,
+    listener: Listener | None = None,
 ) -> pl.DataFrame:
-    """Train every loss at every level, and give one row per run; finished runs in `out` are not made again.
+    """Train every loss at every level, and give one row per run.
+
+    Finished runs in `out` are not made again.
 
     Args:
         config: backbone, data and training; the loss in it does not count.
         plan: what to test.
-        out: directory of runs and results.
-        watch: is told after each run.
-        listeners: are told what happens inside runs.
+        out: directory of the study.
+        workers: processes that share the runs.
+        storage: address of a database for the books.
+        listener: is told what happens.
     """
     make_directory(out)
-    cells = _cells(plan)
-    levels = sorted({cell.level for cell in cells if cell.test == "shift"})
-    sources = {level: _shifted_source(config, level, out) for level in levels}
+    sources = {level: _shifted_source(config, level, out) for level in sorted(set(plan.shift))}
     # All of them first: a setting that a loss does not take must not show after an hour.
-    configs = [_cell_config(config, cell, plan, sources) for cell in cells]
-    rows, seconds, n_run = [], 0.0, 0
-    for n_done, (cell, cell_config) in enumerate(zip(cells, configs, strict=True), 1):
-        path = out / "runs" / _directory_name(cell, cell_config)
-        started, is_new = time.monotonic(), not (path / "metrics.json").exists()
-        metrics = _metrics(cell_config, path, listeners)
-        if is_new:
-            seconds, n_run = seconds + time.monotonic() - started, n_run + 1
-        rows.append(_row(cell, cell_config, metrics))
-        left = (len(cells) - n_done) * seconds / n_run if n_run else 0.0
-        watch(StressProgress(n_done, len(cells), cell, metrics["test"]["ndcg@20"], left))
+    cells = []
+    for test, level in _levels(plan):
+        for loss in plan.losses:
+            for seed in plan.seeds:
+                settings = {"test": test, "level": float(level), "loss": loss, "seed": seed}
+                task = _cell_config(config, settings, plan, sources)
+                cells.append(Cell(_key(settings, task), settings, task))
+    trials = run_cells(
+        Study(out, kind="stress", storage=storage),
+        cells,
+        run_cell,
+        workers=workers,
+        keeps_going=False,
+        listener=listener,
+    )
+    rows = []
+    for cell, trial in zip(cells, trials, strict=True):
+        if trial.state == "finished":
+            rows.append(_row(cell, trial.found))
+        else:
+            logger.warning("%s is left out: %s", cell.described(), trial.reason)
+    if not rows:
+        raise ConfigError(f"no run could be made; the first: {trials[0].reason}")
     return pl.DataFrame(rows)
 
 
-def _cells(plan: StressPlan) -> list[StressCell]:
+def _levels(plan: StressPlan) -> list[tuple[Test, float]]:
     levels: list[tuple[Test, float]] = [("shift", level) for level in plan.shift]
     if plan.noise:
-        levels += [("noise", 0.0), *(("noise", level) for level in plan.noise)]
-    return [
-        StressCell(test, level, loss, seed)
-        for test, level in levels
-        for loss in plan.losses
-        for seed in plan.seeds
-    ]
+        levels.append(("noise", 0.0))
+        levels += [("noise", level) for level in plan.noise]
+    return levels
 
 
 def _cell_config(
-    config: RunConfig, cell: StressCell, plan: StressPlan, sources: Mapping[float, Path]
+    config: RunConfig, cell: Mapping[str, Any], plan: StressPlan, sources: Mapping[float, Path]
 ) -> RunConfig:
+    loss = cell["loss"]
     tree = config.model_dump(exclude_none=True)
     # Options of the loss in the configuration hold for those losses that take them.
-    shared = {
-        name: value for name, value in config.loss.options().items() if _takes(cell.loss, name)
-    }
-    tree["loss"] = {"name": cell.loss, **shared}
-    settings: dict[str, Any] = {"training.seed": cell.seed, **plan.options.get(cell.loss, {})}
-    if cell.test == "noise" and cell.level:
-        settings["sampling.noise.probability"] = cell.level
-    if cell.test == "shift":
+    shared = {name: value for name, value in config.loss.options().items() if _takes(loss, name)}
+    tree["loss"] = {"name": loss, **shared}
+    settings: dict[str, Any] = {"training.seed": cell["seed"], **plan.options.get(loss, {})}
+    if cell["test"] == "noise" and cell["level"]:
+        settings["sampling.noise.probability"] = cell["level"]
+    if cell["test"] == "shift":
         tree["data"] = {
-            "source": str(sources[cell.level]),
+            "source": str(sources[cell["level"]]),
             "validation": config.data.validation or "fraction",
             "validation_seed": config.data.validation_seed,
         }
@@ -165,60 +143,43 @@ def _cell_config(
 
 
 def _takes(loss: str, option: str) -> bool:
-    import inspect
-
     return option in inspect.signature(LOSSES[loss]).parameters
 
 
 def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:
     """A directory with the data split anew; it is made once."""
     section = config.data
-    keys = json.dumps(
-        [
-            section.source,
-            section.minimum_rating,
-            section.k_core,
-            section.train_fraction,
-            section.split_seed,
-        ]
-    )
-    digest = hashlib.sha256(keys.encode()).hexdigest()[:8]
+    names = ("source", "minimum_rating", "k_core", "train_fraction", "split_seed")
+    digest = key_of([getattr(section, name) for name in names])[:8]
     path = out / "data" / f"shift-{level:g}-{digest}"
     if not path.exists():
         whole: Interactions = load_interactions(section.source)
         if section.minimum_rating is not None or section.k_core:
             whole = prepare(whole, Preparation(section.minimum_rating, section.k_core))
         fraction = 0.8 if section.train_fraction is None else section.train_fraction
-        write_dataset(
-            shifted_split(whole, level, train_fraction=fraction, seed=section.split_seed), path
-        )
+        split = shifted_split(whole, level, train_fraction=fraction, seed=section.split_seed)
+        write_dataset(split, path)
     return path
 
 
-def _directory_name(cell: StressCell, config: RunConfig) -> str:
+def _key(cell: Mapping[str, Any], config: RunConfig) -> str:
     tree = config.model_dump(mode="json", exclude_defaults=True)
-    if cell.test == "shift":
-        # The name of the directory holds what the data depend on; where it lies is of no consequence.
+    if cell["test"] == "shift":
+        # The name of the directory holds what the data depend on; where it lies is of no matter.
         tree["data"]["source"] = Path(config.data.source).name
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{cell.test}-{cell.level:g}-{cell.loss}-{cell.seed}-{digest}"
+    return f"{cell['test']}-{cell['level']:g}-{cell['loss']}-{cell['seed']}-{key_of(tree)[:8]}"
 
 
-def _metrics(config: RunConfig, path: Path, listeners: Sequence[Listener]) -> dict[str, Any]:
-    if (path / "metrics.json").exists():
-        return read_metrics(path)
-    return run(config, out=path, resume=True, listeners=listeners).metrics
-
-
-def _row(cell: StressCell, config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _row(cell: Cell, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    config: RunConfig = cell.task
     return {
-        "test": cell.test,
-        "level": float(cell.level),
-        "loss": cell.loss,
+        "test": cell.settings["test"],
+        "level": cell.settings["level"],
+        "loss": cell.settings["loss"],
         "backbone": config.backbone.name,
         "negatives": str(config.sampling.negatives),
         "protocol": metrics["protocol"],
-        "seed": cell.seed,
+        "seed": cell.settings["seed"],
         **{name: float(metrics["test"][name]) for name in METRICS},
         "best_epoch": metrics["best_epoch"],
         "seconds_per_epoch": float(metrics["seconds_per_epoch"]),

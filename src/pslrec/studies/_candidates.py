@@ -1,0 +1,214 @@
+"""What can be tuned and compared: a loss with a backbone, or a baseline."""
+
+import hashlib
+import inspect
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pslrec.artifacts import flat_settings
+from pslrec.baselines import BASELINES
+from pslrec.config import RunConfig
+from pslrec.data import Dataset, SealedInteractions, concatenate
+from pslrec.errors import ConfigError
+from pslrec.evaluation import EvaluationResult, Split, evaluate
+from pslrec.experiment import build_batches, load_training_data
+from pslrec.files import make_directory, read_json, write_text
+from pslrec.studies._attempt import Attempt
+from pslrec.studies._cells import Cell
+from pslrec.studies._space import Space, loss_space
+from pslrec.studies._works import keep_users, run_cell, train_cell
+
+METRICS_FILE = "metrics.json"
+# Cells that differ in these are evaluated on different data, so that their values say nothing about
+# each other.
+NOT_SEARCHED = ("data.", "evaluation.", "sampling.noise.")
+
+
+def key_of(content: Any) -> str:
+    """A short name for what JSON can hold."""
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def config_key(config: RunConfig) -> str:
+    """A short name for a resolved configuration.
+
+    Settings at their default do not count, so that new ones change no name.
+    """
+    return key_of(config.model_dump(mode="json", exclude_defaults=True))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A loss with a backbone, and all else that a run needs.
+
+    Args:
+        config: what all its runs have in common.
+    """
+
+    config: RunConfig
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        if self.config.backbone.name == "mf":
+            return self.config.loss.name
+        return f"{self.config.loss.name} / {self.config.backbone.name}"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What its runs have in common, by setting."""
+        return flat_settings(self.config.model_dump(mode="json", exclude_defaults=True))
+
+    def space(self) -> Space:
+        """The values that are worth trying."""
+        return loss_space(self.config)
+
+    def cell(self, settings: Mapping[str, Any]) -> Cell:
+        """The run with some settings."""
+        for name in settings:
+            if name.startswith(NOT_SEARCHED):
+                raise ConfigError(
+                    f"`{name}` cannot be searched: cells would be evaluated on different data; "
+                    "set it for all"
+                )
+        config = RunConfig.from_settings(settings, base=self.config).resolved()
+        return Cell(config_key(config), settings, config)
+
+    def seeded(self, settings: Mapping[str, Any], seed: int) -> Cell:
+        """The run with some settings and a seed."""
+        cell = self.cell({**settings, "training.seed": seed})
+        return Cell(cell.key, {"contestant": self.name, "seed": seed}, cell.task)
+
+    def seeds(self, seeds: list[int]) -> list[int]:
+        """Those that give different runs."""
+        return seeds
+
+    @cached_property
+    def epochs(self) -> int:
+        """Of a whole run; `auto` needs the data to be counted."""
+        if self.config.training.epochs != "auto":
+            return self.config.training.epochs
+        resolved = self.config.resolved()
+        n_steps = len(build_batches(resolved, load_training_data(resolved)))
+        return self.config.training.trainer_options(n_steps).epochs
+
+    train = staticmethod(train_cell)
+    run = staticmethod(run_cell)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A baseline.
+
+    Args:
+        name: of the baseline.
+        config: says which data, and how they are divided and evaluated.
+    """
+
+    name: str
+    config: RunConfig
+    epochs = 1
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The data and the baseline."""
+        common = Trained(self.config).asked
+        shared = {name: value for name, value in common.items() if name.startswith(NOT_SEARCHED)}
+        return {**shared, "baseline": self.name}
+
+    def space(self) -> Space:
+        """The values that are worth trying."""
+        return BASELINES[self.name].search_space
+
+    def cell(self, settings: Mapping[str, Any]) -> Cell:
+        """The baseline with some options."""
+        # Refused here, and not after an hour.
+        BASELINES[self.name](**settings)
+        key = key_of([self.asked, settings, self.config.training.refit])
+        return Cell(key, settings, (self.config, self.name, dict(settings)))
+
+    def seeded(self, settings: Mapping[str, Any], seed: int) -> Cell:
+        """The baseline with some options and a seed, if it takes one."""
+        options = dict(settings)
+        if self._takes_seed:
+            options["seed"] = seed
+        cell = self.cell(options)
+        return Cell(cell.key, {"contestant": self.name, "seed": seed}, cell.task)
+
+    def seeds(self, seeds: list[int]) -> list[int]:
+        """One of them, unless the baseline draws something at random."""
+        if self._takes_seed:
+            return seeds
+        return seeds[:1]
+
+    @property
+    def _takes_seed(self) -> bool:
+        return "seed" in inspect.signature(BASELINES[self.name]).parameters
+
+    @staticmethod
+    def train(attempt: Attempt) -> dict[str, Any]:
+        """Fit and evaluate on validation; the test part stays sealed."""
+        return _fitted(attempt, on_test=False)
+
+    @staticmethod
+    def run(attempt: Attempt) -> dict[str, Any]:
+        """Fit and evaluate on both parts, and keep the values of single users."""
+        return _fitted(attempt, on_test=True)
+
+
+Candidate = Trained | Fitted
+
+
+def _fitted(attempt: Attempt, *, on_test: bool) -> dict[str, Any]:
+    path = attempt.directory / METRICS_FILE
+    if path.exists():
+        return read_json(path)
+    config, name, options = attempt.cell.task
+    dataset = load_training_data(config.resolved()).dataset
+    if dataset.validation is None:
+        raise ConfigError(
+            f"{dataset.name} has no validation part to choose on; set `data.validation` to fraction"
+        )
+    began = time.perf_counter()
+    fitted = BASELINES[name](**options).fit(dataset.train)
+    seconds = time.perf_counter() - began
+
+    def evaluated(part: Split, scorer: Any, data: Dataset) -> EvaluationResult:
+        section = config.evaluation
+        lengths = tuple(sorted({*section.k, 20}))
+        return evaluate(scorer, data, split=part, k=lengths, protocol=section.protocol)
+
+    found: dict[str, Any] = {
+        "validation": evaluated("validation", fitted, dataset).metrics,
+        "protocol": config.evaluation.protocol,
+        "seconds_per_epoch": seconds,
+        "trained_epochs": 1,
+    }
+    make_directory(attempt.directory)
+    if on_test:
+        if config.training.refit:
+            whole = concatenate([dataset.train, dataset.validation])
+            dataset = Dataset(whole, dataset.test, name=dataset.name)
+            fitted = BASELINES[name](**options).fit(whole)
+        assert isinstance(dataset.test, SealedInteractions)
+        dataset.test.unseal("all settings are chosen")
+        test = evaluated("test", fitted, dataset)
+        keep_users(attempt, test)
+        found["test"] = test.metrics
+    write_text(path, json.dumps(_plain(found), indent=1) + "\n")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
