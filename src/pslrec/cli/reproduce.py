@@ -177,25 +177,17 @@ def _render(reproduction: "Reproduction") -> None:
 
 
 def _wanted(reproduction: "Reproduction", tables: Sequence[str] | None) -> list[str]:
-    """The tables that were asked for, or all that have cells of what was chosen, and claims."""
-    from pslrec.errors import ConfigError
-
-    if tables:
-        for table in tables:
-            if table not in (DATASETS, CLAIMS):
-                reproduction.grid.cells(table, reproduction.choice)
-        return list(tables)
-    found = []
-    problem: ConfigError | None = None
-    for table in reproduction.grid.paper.tables:
-        try:
-            reproduction.grid.cells(table, reproduction.choice)
-            found.append(table)
-        except ConfigError as error:
-            problem = error
-    if not found and problem is not None:
-        raise problem
-    return [*found, CLAIMS]
+    """The tables that were asked for, or all that list what was chosen, and then claims."""
+    grid, choice = reproduction.grid, reproduction.choice
+    wanted = list(tables or [])
+    if not wanted:
+        wanted = [table for table in grid.paper.tables if grid.lists(table, choice)]
+        wanted.append(CLAIMS)
+    for table in wanted:
+        if table not in (DATASETS, CLAIMS):
+            # Refuses what does not exist before anything runs.
+            grid.cells(table, choice)
+    return wanted
 
 
 def _show_plan(reproduction: "Reproduction", tables: Sequence[str] | None) -> None:

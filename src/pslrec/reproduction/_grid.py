@@ -86,6 +86,14 @@ class Grid:
             raise ConfigError(self._nothing(table))
         return list(found.values())
 
+    def lists(self, table: str, choice: Choice) -> bool:
+        """Whether the paper itself has what is chosen in a table."""
+        for part in self.paper.tables[table].parts:
+            narrowed = self._narrowed(part, choice)
+            if all(set(getattr(narrowed, kind)) & set(getattr(part, kind)) for kind in KINDS):
+                return True
+        return False
+
     def _nothing(self, table: str) -> str:
         datasets: dict[str, None] = {}
         for part in self.paper.tables[table].parts:

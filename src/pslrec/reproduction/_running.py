@@ -110,7 +110,7 @@ def current_commit() -> str:
 
 
 class Runner:
-    """Runs the tasks that wait, cheapest first.
+    """Runs the tasks that wait.
 
     Args:
         study: of the paper.
@@ -143,10 +143,11 @@ class Runner:
         """Run those that wait; the state of every task says what became of it.
 
         Args:
-            tasks: of one command, finished ones as well.
+            tasks: of one command in the order to run them, finished ones as well.
             workers: processes to run them in.
         """
-        self._tasks = sorted(tasks, key=lambda task: task.seconds)
+        self._tasks = tasks
+        self._watch(tasks)
         cells = []
         for task in self._tasks:
             if task.state == "waiting":
@@ -154,7 +155,8 @@ class Runner:
                 if cell is not None:
                     self._by_key[cell.key] = task
                     cells.append(cell)
-        self._watch(tasks)
+                else:
+                    self._watch(tasks)
         budget = None
         if self._deadline < float("inf"):
             budget = max(self._deadline - time.monotonic(), 0.0)
