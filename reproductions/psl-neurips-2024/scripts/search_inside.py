@@ -89,7 +89,8 @@ class Search:
         if row.get("outcome") != DIVERGED and int(row.get("epochs") or 0) < until:
             row = self._trained(trial, until)
             self.results.merge(SEARCH, [row], columns=self.columns, key=identity_of)
-            print(trial.label(), row["validation_ndcg20"] or row["outcome"], flush=True)
+            tried = f"temperature {row['temperature']}, learning rate {row['learning_rate']}"
+            print(trial.label(), tried, row["validation_ndcg20"] or row["outcome"], flush=True)
         return float(row["validation_ndcg20"] or "-inf")
 
     def _known(self, trial: Cell) -> dict[str, str]:

@@ -163,7 +163,10 @@ class Grid:
         columns = {**columns_of_settings(settings), **names, "setting": part.setting}
         where = ""
         if part.settings_from:
-            for loss in (names["loss"], *self.paper.losses[names["loss"]].get("settings_of", ())):
+            losses = [names["loss"]]
+            if part.stand_ins:
+                losses += self.paper.losses[names["loss"]].get("settings_of", [])
+            for loss in losses:
                 hyper = self.published.find(part.settings_from, columns | {"loss": loss})
                 if hyper is not None:
                     settings = settings | hyper.settings()

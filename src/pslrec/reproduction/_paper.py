@@ -47,6 +47,7 @@ class Part(_Strict):
         datasets: by the names of the section `datasets`; `backbones` and `losses` likewise.
         published: files of `published/` with results; the first that has a cell counts.
         settings_from: files of `published/` with printed settings; a cell in none is left out.
+        stand_ins: whether losses may take the settings of those that their `settings_of` names.
         split: which split of the data: `iid`, `popularity`, `temporal`.
         settings: of these cells only, by dotted name.
         vary: values to run, by the dotted name of a setting.
@@ -59,6 +60,7 @@ class Part(_Strict):
     losses: tuple[str, ...]
     published: tuple[str, ...] = ()
     settings_from: tuple[str, ...] = ()
+    stand_ins: bool = True
     split: str = "iid"
     settings: dict[str, Any] = Field(default_factory=dict)
     vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
