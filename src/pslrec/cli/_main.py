@@ -14,6 +14,7 @@ from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
 from pslrec.cli._help import Command, Group
 from pslrec.cli._listing import backbones_command, losses_command
+from pslrec.cli.compare import compare_command
 from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
 from pslrec.cli.doctor import doctor_command
@@ -76,6 +77,7 @@ app.command("train", cls=Command, no_args_is_help=True)(train_command)
 app.command("evaluate", cls=Command, no_args_is_help=True)(evaluate_command)
 app.command("report", cls=Command, no_args_is_help=True)(report_command)
 app.command("tune", cls=Command, no_args_is_help=True)(tune_command)
+app.command("compare", cls=Command, no_args_is_help=True)(compare_command)
 app.command("stress", cls=Command, no_args_is_help=True)(stress_command)
 app.command("recommend", cls=Command, no_args_is_help=True)(recommend_command)
 app.command("similar", cls=Command, no_args_is_help=True)(similar_command)

@@ -44,6 +44,12 @@ Settings = Annotated[
         help="Any setting, such as loss.temperature=0.1. Repeatable.",
     ),
 ]
+SettingsFor = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting for one loss only. Repeatable."
+    ),
+]
 Protocol = Annotated[
     str | None,
     typer.Option(

@@ -101,6 +101,49 @@ def _assembled(
     return RunConfig.from_settings(chosen, base)
 
 
+def settings_by_loss(
+    losses: Sequence[str], common: Mapping[str, Any], texts: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The settings of each loss: those of `--set` that it takes, overridden by its `--for`.
+
+    Args:
+        losses: names.
+        common: what `--set` gave.
+        texts: what `--for` gave.
+    """
+    # Before `_check_for`, so that a misspelt loss is reported rather than the `--for` about it.
+    found = {loss: _options(loss, common, texts) for loss in losses}
+    _check_for(texts, losses)
+    return found
+
+
+def _options(loss: str, common: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    import inspect
+
+    from pslrec.losses import LOSSES
+
+    taken = inspect.signature(LOSSES[loss]).parameters
+    found = {
+        name: value
+        for name, value in common.items()
+        if name.startswith("loss.") and name.removeprefix("loss.") in taken
+    }
+    own = [text.partition(":")[2] for text in texts if text.partition(":")[0].strip() == loss]
+    return found | parse_settings(own)
+
+
+def _check_for(texts: Sequence[str], losses: Sequence[str]) -> None:
+    from pslrec.errors import ConfigError
+
+    for text in texts:
+        loss, separator, _ = text.partition(":")
+        if not separator or loss.strip() not in losses:
+            raise ConfigError(
+                "`--for` must be LOSS:SECTION.KEY=VALUE with one of the losses "
+                f"{', '.join(losses)}, got `{text}`"
+            )
+
+
 def _from_anywhere(source: str) -> str:
     """An absolute path, so that the run can be evaluated from any directory; names stay names."""
     from pslrec.data import is_name

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from pslrec.cli._progress import EpochBar, clock
-from pslrec.studies import Cell, StudyEvent, TrialEnded, TrialStarted
+from pslrec.studies import Cell, StageStarted, StudyEvent, TrialEnded, TrialStarted
 from pslrec.training import EpochFinished, TrainingStarted
 
 
@@ -18,7 +18,9 @@ class StudyProgress(EpochBar):
 
     def listen(self, event: StudyEvent) -> None:
         """Show an event."""
-        if isinstance(event, TrialStarted):
+        if isinstance(event, StageStarted):
+            self._tell(f"{event.title}:")
+        elif isinstance(event, TrialStarted):
             place = f"trial {event.n_done + 1}/{event.n_trials}"
             description = f"{place}: {event.cell.described()}"
             self._draw(description=description, total=None, completed=0, visible=True)
@@ -45,7 +47,8 @@ class StudyProgress(EpochBar):
             value = trial.state
         if trial.state == "pruned":
             value += ", given up"
-        if trial.found.get("trained_epochs"):
+        # A baseline has one round of its own.
+        if trial.found.get("trained_epochs", 1) > 1:
             value += f" after {trial.found['trained_epochs']} epochs"
         self._best = ""
         if event.best is not None:

@@ -1,4 +1,4 @@
-"""`pslrec report`: one HTML file about a run, several runs, or a reproduction."""
+"""`pslrec report`: one HTML file about a run, several runs, a study, or a reproduction."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ def report_command(
         list[Path],
         typer.Argument(
             metavar="RUN",
-            help="Run directories, or one directory with the CSV files of a reproduction.",
+            help="Run directories, or one directory of `tune`, `compare`, `stress`, `reproduce`.",
         ),
     ],
     out: Annotated[
@@ -31,14 +31,17 @@ def report_command(
 
     If you give several runs, they are compared with the first one.
     """
-    from pslrec.reporting import reproduction_report, run_report
+    from pslrec.reporting import is_study, reproduction_report, run_report, study_report
 
     use_threads(threads)
-    results = _results_directory(runs)
-    if results is None:
-        written = run_report(runs, out)
+    if len(runs) == 1 and is_study(runs[0]):
+        written = study_report(runs[0], out)
     else:
-        written = reproduction_report(results, out, presentation=_presentation(results))
+        results = _results_directory(runs)
+        if results is None:
+            written = run_report(runs, out)
+        else:
+            written = reproduction_report(results, out, presentation=_presentation(results))
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")
 
 

@@ -14,13 +14,14 @@ from pslrec.cli._options import (
     Data,
     Preset,
     Settings,
+    SettingsFor,
     Storage,
     Threads,
     Workers,
     use_threads,
 )
 from pslrec.cli._parsing import listed, numbers, whole_numbers
-from pslrec.cli._settings import configured, parse_settings, stem_of
+from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
@@ -52,12 +53,6 @@ Shift = Annotated[
 ]
 Seeds = Annotated[
     str, typer.Option(metavar="N,N,...", help="Training seeds, such as 2024,2025,2026.")
-]
-SettingsFor = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--for", metavar="LOSS:SECTION.KEY=VALUE", help="A setting for one loss only. Repeatable."
-    ),
 ]
 Out = Annotated[
     Path | None,
@@ -140,9 +135,7 @@ def _settings_of_losses(
 
     if mode not in MODES:
         raise ConfigError(f"`--mode` must be one of {', '.join(MODES)}, got {mode!r}")
-    # Before `_check_for`, so that a misspelt loss is reported rather than the `--for` about it.
-    options = {loss: _options(loss, common, texts) for loss in losses}
-    _check_for(texts, losses)
+    options = settings_by_loss(losses, common, texts)
     # Left unset, the negatives would be those of the strict protocol: the whole catalogue.
     if mode == "sampled" and "sampling.negatives" not in common:
         return {
@@ -150,33 +143,6 @@ def _settings_of_losses(
             for loss, own in options.items()
         }
     return options
-
-
-def _options(loss: str, common: dict[str, Any], texts: list[str]) -> dict[str, Any]:
-    import inspect
-
-    from pslrec.losses import LOSSES
-
-    taken = inspect.signature(LOSSES[loss]).parameters
-    found = {
-        name: value
-        for name, value in common.items()
-        if name.startswith("loss.") and name.removeprefix("loss.") in taken
-    }
-    own = [text.partition(":")[2] for text in texts if text.partition(":")[0].strip() == loss]
-    return found | parse_settings(own)
-
-
-def _check_for(texts: list[str], losses: list[str]) -> None:
-    from pslrec.errors import ConfigError
-
-    for text in texts:
-        loss, separator, _ = text.partition(":")
-        if not separator or loss.strip() not in losses:
-            raise ConfigError(
-                "`--for` must be LOSS:SECTION.KEY=VALUE with one of the losses "
-                f"{', '.join(losses)}, got `{text}`"
-            )
 
 
 def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:

@@ -12,7 +12,7 @@ from pslrec.evaluation._full_ranking import (
 )
 from pslrec.evaluation._metrics import METRICS, Metric, metric
 from pslrec.evaluation._scorer import EmbeddingScorer, Scorer, VectorScorer
-from pslrec.evaluation._significance import Comparison, compare, compare_results
+from pslrec.evaluation._significance import Comparison, compare, compare_results, holm
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import top_k
 
@@ -33,6 +33,7 @@ __all__ = [
     "compare",
     "compare_results",
     "evaluate",
+    "holm",
     "metric",
     "ranking_task",
     "top_k",

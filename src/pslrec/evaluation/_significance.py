@@ -4,6 +4,7 @@ Differences are paired: both values of a pair belong to the same user. What this
 chance of the draw of users; that of training (initial vectors, negatives) needs several seeds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,6 +112,29 @@ def compare_results(first: EvaluationResult, second: EvaluationResult, name: str
         if name not in result.per_user:
             raise ValueError(f"`name` must be one of {', '.join(result.per_user)}, got {name!r}")
     return compare(first.per_user[name], second.per_user[name])
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for making several tests, by Holm's method.
+
+    The smallest of n p-values is multiplied by n, the next by n - 1, and so on; none comes out
+    smaller than one before it, or larger than 1.
+
+    Args:
+        p_values: one for each test; the result has the same order.
+
+    >>> [round(p, 6) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    n = len(p_values)
+    order = sorted(range(n), key=lambda place: p_values[place])
+    corrected = [0.0] * n
+    largest = 0.0
+    for rank, place in enumerate(order):
+        multiplied = min(1.0, (n - rank) * p_values[place])
+        largest = max(largest, multiplied)
+        corrected[place] = largest
+    return corrected
 
 
 def _t_test(differences: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Reports: one self-contained HTML file about a run, a comparison of runs, or a reproduction."""
+"""Reports: one self-contained HTML file about a run, several of them, a study, or a reproduction."""
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
@@ -14,6 +14,8 @@ from pslrec.reporting._seed_noise import (
     verdict_over_seeds,
 )
 from pslrec.reporting._standalone import standalone_svg, write_chart, write_svg
+from pslrec.reporting._studies import is_study, rank_chart, settings_in_words, study_report
+from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
 
 __all__ = [
@@ -29,11 +31,16 @@ __all__ = [
     "gain_over",
     "histogram",
     "is_inside_noise",
+    "is_study",
     "line_chart",
     "metric_title",
+    "quality_chart",
+    "rank_chart",
     "reproduction_report",
     "run_report",
+    "settings_in_words",
     "standalone_svg",
+    "study_report",
     "verdict_over_seeds",
     "weights",
     "write_chart",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pslrec.evaluation import Comparison, Evaluated, compare_results
+from pslrec.evaluation import Comparison, Evaluated, compare_results, holm
 from pslrec.reporting._document import (
     Block,
     Cell,
@@ -248,29 +248,6 @@ def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
         probability(corrected),
         verdict,
     ]
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for making several tests, by Holm's method.
-
-    The smallest of n p-values is multiplied by n, the next by n - 1, and so on; none comes out
-    smaller than one before it, or larger than 1.
-
-    Args:
-        p_values: one for each test; the result has the same order.
-
-    >>> [round(p, 6) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
-    n = len(p_values)
-    order = sorted(range(n), key=lambda place: p_values[place])
-    corrected = [0.0] * n
-    largest = 0.0
-    for rank, place in enumerate(order):
-        multiplied = min(1.0, (n - rank) * p_values[place])
-        largest = max(largest, multiplied)
-        corrected[place] = largest
-    return corrected
 
 
 def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:

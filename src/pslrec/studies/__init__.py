@@ -38,7 +38,17 @@ cells are made all the same, the trial stays open with its `reason`, and the nex
 """
 
 from pslrec.studies._attempt import Attempt
-from pslrec.studies._cells import BudgetSpent, Cell, State, Trial, TrialEnded, TrialStarted
+from pslrec.studies._cells import (
+    BudgetSpent,
+    Cell,
+    StageStarted,
+    State,
+    Trial,
+    TrialEnded,
+    TrialStarted,
+)
+from pslrec.studies._comparing import ComparisonPlan, compare_contestants
+from pslrec.studies._comparison_files import write_comparison
 from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, loss_space, read_space, widened
 from pslrec.studies._stress import StressPlan, stress, summarize
 from pslrec.studies._stress_files import AXES, TITLES, shown_row, write_stress
@@ -56,10 +66,12 @@ __all__ = [
     "Attempt",
     "BudgetSpent",
     "Cell",
+    "ComparisonPlan",
     "Effort",
     "Listener",
     "Range",
     "Space",
+    "StageStarted",
     "State",
     "StressPlan",
     "Study",
@@ -69,6 +81,7 @@ __all__ = [
     "TrialStarted",
     "TuningResult",
     "Work",
+    "compare_contestants",
     "loss_space",
     "read_space",
     "run_cell",
@@ -79,5 +92,6 @@ __all__ = [
     "train_cell",
     "tune",
     "widened",
+    "write_comparison",
     "write_stress",
 ]

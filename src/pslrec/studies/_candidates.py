@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pslrec.artifacts import flat_settings
+from pslrec.backbones import BACKBONES
 from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, SealedInteractions, concatenate
@@ -19,6 +20,7 @@ from pslrec.errors import ConfigError
 from pslrec.evaluation import EvaluationResult, Split, evaluate
 from pslrec.experiment import build_batches, load_training_data
 from pslrec.files import make_directory, read_json, write_text
+from pslrec.losses import LOSSES
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import Cell
 from pslrec.studies._space import Space, loss_space
@@ -42,6 +44,21 @@ def config_key(config: RunConfig) -> str:
     Settings at their default do not count, so that new ones change no name.
     """
     return key_of(config.model_dump(mode="json", exclude_defaults=True))
+
+
+def with_parts(config: RunConfig, *, loss: str, backbone: str | None = None) -> RunConfig:
+    """The configuration with another loss or backbone.
+
+    Options of its parts are kept where the new ones take them.
+    """
+    tree = config.model_dump(exclude_none=True)
+    for section, registry, name in (("loss", LOSSES, loss), ("backbone", BACKBONES, backbone)):
+        if name is not None:
+            taken = inspect.signature(registry[name]).parameters
+            before = getattr(config, section).options()
+            kept = {option: value for option, value in before.items() if option in taken}
+            tree[section] = {"name": name, **kept}
+    return RunConfig.checked(tree)
 
 
 @dataclass(frozen=True)

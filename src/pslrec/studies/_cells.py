@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pslrec.errors import PslrecError
+from pslrec.reporting import settings_in_words
 
 State = Literal["waiting", "running", "paused", "finished", "pruned", "failed"]
 
@@ -37,16 +38,7 @@ class Cell:
         >>> Cell("a", {"loss.temperature": 0.1, "training.seed": 3}).described()
         'temperature 0.1, seed 3'
         """
-        return described(self.settings)
-
-
-def described(settings: Mapping[str, Any]) -> str:
-    """Settings in words, sections left out."""
-    parts = []
-    for name, value in settings.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        parts.append(f"{name.rpartition('.')[2]} {shown}")
-    return ", ".join(parts)
+        return settings_in_words(self.settings)
 
 
 @dataclass(frozen=True)
@@ -82,6 +74,17 @@ class Trial:
     def is_over(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in ("finished", "pruned", "failed")
+
+
+@dataclass(frozen=True)
+class StageStarted:
+    """Before a part of a study that has several.
+
+    Args:
+        title: in words.
+    """
+
+    title: str
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Stress tests of losses on any data set: how they bear a shift of popularity, and false negatives."""
 
-import inspect
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from pslrec.data import Interactions, Preparation, load_interactions, prepare, w
 from pslrec.errors import ConfigError
 from pslrec.files import make_directory
 from pslrec.losses import LOSSES
-from pslrec.studies._candidates import key_of
+from pslrec.studies._candidates import key_of, with_parts
 from pslrec.studies._cells import Cell
 from pslrec.studies._shifting import shifted_split
 from pslrec.studies._study import Study
@@ -126,10 +125,7 @@ def _cell_config(
     config: RunConfig, cell: Mapping[str, Any], plan: StressPlan, sources: Mapping[float, Path]
 ) -> RunConfig:
     loss = cell["loss"]
-    tree = config.model_dump(exclude_none=True)
-    # Options of the loss in the configuration hold for those losses that take them.
-    shared = {name: value for name, value in config.loss.options().items() if _takes(loss, name)}
-    tree["loss"] = {"name": loss, **shared}
+    tree = with_parts(config, loss=loss).model_dump(exclude_none=True)
     settings: dict[str, Any] = {"training.seed": cell["seed"], **plan.options.get(loss, {})}
     if cell["test"] == "noise" and cell["level"]:
         settings["sampling.noise.probability"] = cell["level"]
@@ -140,10 +136,6 @@ def _cell_config(
             "validation_seed": config.data.validation_seed,
         }
     return RunConfig.from_settings(settings, base=RunConfig.checked(tree)).resolved()
-
-
-def _takes(loss: str, option: str) -> bool:
-    return option in inspect.signature(LOSSES[loss]).parameters
 
 
 def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:

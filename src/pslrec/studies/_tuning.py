@@ -20,6 +20,7 @@ from pslrec.files import write_text
 from pslrec.losses import LOSSES
 from pslrec.studies._candidates import Candidate, Trained
 from pslrec.studies._cells import Cell, Trial
+from pslrec.studies._importance import importances
 from pslrec.studies._queues import Listed, Proposed, Queue
 from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations
 from pslrec.studies._study import Study
@@ -162,7 +163,7 @@ def tune(
             metrics = _evaluated(best.directory)
             result = replace(result, metrics=metrics, warnings=warnings)
             write_text(directory / BEST_FILE, candidate.cell(best.settings).task.to_toml())
-        _write(study, result)
+        write_search(study, result)
         return result
 
 
@@ -353,13 +354,15 @@ def _evaluated(path: Path) -> dict[str, Any]:
     return read_metrics(path)
 
 
-def _write(study: Study, result: TuningResult) -> None:
+def write_search(study: Study, result: TuningResult) -> None:
+    """Write `results.csv` and `results.json` of a search."""
     best = None
     if result.is_complete and result.best is not None:
         best = {"key": result.best.key, "settings": dict(result.best.settings)}
     study.write_results(
         result.trials,
         space=written_space(result.space),
+        importances=importances(result.trials),
         is_complete=result.is_complete,
         best=best,
         warnings=list(result.warnings),

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pslrec.reporting import verdict_over_seeds
-from pslrec.studies._cells import Trial, described
+from pslrec.reporting import settings_in_words, verdict_over_seeds
+from pslrec.studies._cells import Trial
 from pslrec.studies._space import Space, is_at_edge
 
 
@@ -46,7 +46,7 @@ def seed_warnings(groups: Sequence[Sequence[Trial]], metric: str) -> list[str]:
     verdict = verdict_over_seeds(first, second)
     if verdict.verdict == "holds":
         return []
-    runner_up = described(groups[1][0].settings)
+    runner_up = settings_in_words(groups[1][0].settings)
     n_seeds = min(len(first), len(second))
     means = []
     for values in by_seed:

@@ -16,14 +16,14 @@ from pslrec.errors import PslrecError
 from pslrec.files import is_about_room
 from pslrec.registry import import_modules, imported_modules
 from pslrec.studies._attempt import Attempt
-from pslrec.studies._cells import BudgetSpent, Cell, Trial, TrialEnded, TrialStarted
+from pslrec.studies._cells import BudgetSpent, Cell, StageStarted, Trial, TrialEnded, TrialStarted
 from pslrec.studies._queues import Listed, Queue
 from pslrec.studies._study import Study
 from pslrec.training import Event, TrainingDivergedError, TrainingInterrupted
 
 WAIT_SECONDS = 0.5
 Work = Callable[[Attempt], Mapping[str, Any]]
-StudyEvent = TrialStarted | TrialEnded | Event
+StudyEvent = StageStarted | TrialStarted | TrialEnded | Event
 Listener = Callable[[StudyEvent], None]
 
 

@@ -1,0 +1,186 @@
+"""`pslrec compare`: losses, backbones and baselines, tuned alike and tested for chance."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pslrec.cli._ending import saved_when_stopped
+from pslrec.cli._options import (
+    Budget,
+    ConfigFile,
+    Data,
+    Preset,
+    Protocol,
+    Seed,
+    Settings,
+    SettingsFor,
+    Storage,
+    Threads,
+    Workers,
+    use_threads,
+)
+from pslrec.cli._parsing import listed, seconds_of
+from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
+from pslrec.cli._telling import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pslrec.config import RunConfig
+    from pslrec.studies import ComparisonPlan
+
+Losses = Annotated[
+    str, typer.Option(metavar="NAME,NAME,...", help="Losses; each is trained with every backbone.")
+]
+Backbones = Annotated[str, typer.Option(metavar="NAME,NAME,...", help="Backbones.")]
+Baselines = Annotated[
+    str, typer.Option(metavar="NAME,NAME,...", help="Baselines, such as ease,ials.")
+]
+Seeds = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Training seeds of the chosen settings.")
+]
+Tune = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, help="Settings to try for each contestant; 0 tunes nothing."),
+]
+SpaceOption = Annotated[
+    str,
+    typer.Option(
+        "--space",
+        metavar="paper|wide",
+        help="The values that come with the parts, or wider ranges.",
+    ),
+]
+Pruner = Annotated[
+    str,
+    typer.Option(metavar="none|median|hyperband|halving", help="Give up trials that are behind."),
+]
+Metric = Annotated[
+    str, typer.Option(metavar="ndcg@20|recall@20", help="What is tuned for and compared by.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIRECTORY", help="Where to write. Default: compare-DATA."),
+]
+
+
+def compare_command(
+    data: Data,
+    losses: Losses = "bpr,sl,psl-relu",
+    backbones: Backbones = "mf",
+    baselines: Baselines = "",
+    seeds: Seeds = 5,
+    tune: Tune = 20,
+    space: SpaceOption = "paper",
+    pruner: Pruner = "none",
+    metric: Metric = "ndcg@20",
+    budget: Budget = None,
+    workers: Workers = 1,
+    storage: Storage = None,
+    preset: Preset = None,
+    settings: Settings = None,
+    settings_for: SettingsFor = None,
+    protocol: Protocol = None,
+    seed: Seed = None,
+    config: ConfigFile = None,
+    out: Out = None,
+    threads: Threads = None,
+) -> None:
+    """Compare losses, backbones and baselines: tuned alike, several seeds, tested for chance.
+
+    Everything is chosen on validation data. Repeat the command to resume after a stop, or start it
+    in several terminals to share the work.
+    """
+    from pslrec.studies import ComparisonPlan
+
+    use_threads(threads)
+    common = parse_settings(settings)
+    names = listed(losses)
+    # Settings of a loss go to the losses that take them.
+    shared = {name: value for name, value in common.items() if not name.startswith("loss.")}
+    plan = ComparisonPlan(
+        losses=names,
+        backbones=listed(backbones),
+        baselines=listed(baselines),
+        n_seeds=seeds,
+        n_trials=tune,
+        space=space,
+        metric=metric,
+        pruner=pruner,
+        options=settings_by_loss(names, common, settings_for or []),
+        fixed=list(shared),
+    )
+    options: dict[str, Any] = {
+        "data.source": data,
+        "evaluation.protocol": protocol,
+        "training.seed": seed,
+    }
+    configuration = configured(options, shared, preset=preset, file=config)
+    how = {"budget_seconds": seconds_of(budget), "workers": workers, "storage": storage}
+    _compare(configuration, plan, out or Path(f"compare-{stem_of(data)}"), **how)
+
+
+def _compare(
+    configuration: "RunConfig", plan: "ComparisonPlan", directory: Path, **how: Any
+) -> None:
+    from pslrec.cli._study_progress import StudyProgress
+    from pslrec.studies import compare_contestants
+
+    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
+        found = compare_contestants(
+            configuration, plan, out=directory, listener=progress.listen, **how
+        )
+    console = Console()
+    if found is None:
+        tell(
+            console,
+            "the budget is used up, so nothing is compared yet; repeat the command to resume",
+        )
+        return
+    console.print(_table(found))
+    for line in _verdicts(found):
+        tell(console, line)
+    for one in found["contestants"]:
+        for warning in one["warnings"]:
+            tell(console, f"note: {one['name']}: {warning}")
+    if plan.n_seeds == 1:
+        tell(console, "with one seed you cannot tell differences from chance; try `--seeds 5`")
+    tell(console, f"tables, pictures and comparison.html are in {directory}")
+
+
+def _table(found: "Mapping[str, Any]") -> Table:
+    table = Table(
+        title=f"\n{found['data']}: test part, {found['n_users']:,} users, {found['n_seeds']} seeds",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+    )
+    table.add_column("")
+    for heading in ("NDCG@20", "±", "Recall@20", "±", "mean rank", "seconds", "trials"):
+        table.add_column(heading, justify="right")
+    for one in found["contestants"]:
+        cells = [one["name"]]
+        for metric in ("ndcg@20", "recall@20"):
+            deviation = one[f"{metric}_deviation"]
+            cells.append(f"{one[metric]:.4f}")
+            cells.append("" if deviation is None else f"{deviation:.4f}")
+        cells += [f"{one['rank']:.3f}", f"{one['seconds']:.3g}", str(one["n_trials"])]
+        table.add_row(*cells)
+    return table
+
+
+def _verdicts(found: "Mapping[str, Any]") -> list[str]:
+    """How the best one stands against each of the others."""
+    best = found["contestants"][0]["name"]
+    lines = []
+    for pair in found["pairs"]:
+        if pair["first"] == best:
+            lines.append(
+                f"{best} against {pair['second']}: {pair['verdict']} "
+                f"({found['metric']} {pair['difference']:+.4f})"
+            )
+    return lines
