@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pslrec.reporting import ENOUGH_SEEDS, gain_over, metric_title
+from pslrec.reporting import ENOUGH_SEEDS, metric_title
+from pslrec.reproduction._gains import best_gain, gains_across, unusual, which
 from pslrec.reproduction._grid import Grid
-from pslrec.reproduction._paper import Improvement, Table
+from pslrec.reproduction._paper import Table
 from pslrec.reproduction._published import Row
-from pslrec.reproduction._summaries import Summary, percent
+from pslrec.reproduction._summaries import Summary
 from pslrec.reproduction._tabular import TextTable
 
 VARIANT_TITLES = {
@@ -205,7 +206,7 @@ class Layout:
             gain, best = best_gain(ours, self._improvement)
             test: Mapping[str, str] = {}
             if gain:
-                gain += _which(best, self._improvement)
+                gain += which(best, self._improvement)
                 test = self._tested(cells[best], metric)
             gains += [*before, gain]
             users += [*before, test.get("users_t_test", "")]
@@ -249,12 +250,12 @@ class Layout:
         losses = self._grid.paper.losses
         rows = []
         for setting, loss in sorted(found, key=lambda name: (position(name[1], losses), name)):
-            row = [loss + _unusual(setting)]
+            row = [loss + unusual(setting)]
             for level in levels:
                 row.append(_pair(found[setting, loss].get(level), metric))
             rows.append(row)
         if self._improvement is not None:
-            rows += _gains_across(found, levels, metric, self._improvement)
+            rows += gains_across(found, levels, metric, self._improvement)
         printed = ""
         if any(cell.published for cell in cells):
             printed = "Ours, then the published value. "
@@ -290,46 +291,12 @@ def seeds_note(cells: Sequence[Summary]) -> str:
     return f"{fewest} to {most} seeds; {said} Imp. is of the seeds that both have."
 
 
-def best_gain(
-    values: Mapping[str, Mapping[int, float]], improvement: Improvement
-) -> tuple[str, str]:
-    """What the best of the losses gains over the other, as text, and which it is.
-
-    Args:
-        values: by loss and seed.
-        improvement: which losses.
-    """
-    best, highest = "", float("-inf")
-    for loss in improvement.of:
-        gain = gain_over(values.get(loss, {}), values.get(improvement.over, {}))
-        if gain is not None and gain > highest:
-            best, highest = loss, gain
-    if not best:
-        return "", ""
-    return percent(highest), best
-
-
-def _which(loss: str, improvement: Improvement) -> str:
-    """Which of several losses is the best, without what all their names begin with."""
-    if len(improvement.of) == 1:
-        return ""
-    shared = improvement.of[0].partition("-")[0] + "-"
-    if all(name.startswith(shared) for name in improvement.of):
-        loss = loss.removeprefix(shared)
-    return f" ({loss})"
-
-
 def position(name: str, order: Iterable[str]) -> int:
     """Where a name stands; names that are not listed come last."""
     listed = list(order)
     if name in listed:
         return listed.index(name)
     return len(listed)
-
-
-def _unusual(setting: str) -> str:
-    _, comma, rest = setting.partition(", ")
-    return f" ({rest})" if comma else ""
 
 
 def _pair(cell: Summary | None, metric: str) -> str:
@@ -339,30 +306,3 @@ def _pair(cell: Summary | None, metric: str) -> str:
     if metric in cell.published:
         text += f" / {cell.published[metric]:.4f}"
     return text
-
-
-def _gains_across(
-    found: Mapping[tuple[str, str], Mapping[float, Summary]],
-    levels: Sequence[float],
-    metric: str,
-    improvement: Improvement,
-) -> list[list[str]]:
-    rows = []
-    for setting in sorted({setting for setting, _ in found}):
-        row = [f"**Imp. %** of {improvement.title}{_unusual(setting)}"]
-        for level in levels:
-            ours = {}
-            printed = {}
-            for loss in (*improvement.of, improvement.over):
-                cell = found.get((setting, loss), {}).get(level)
-                if cell is not None:
-                    ours[loss] = cell.ours[metric].by_seed
-                    if metric in cell.published:
-                        printed[loss] = {0: cell.published[metric]}
-            texts = [best_gain(ours, improvement)[0]]
-            if texts[0]:
-                texts.append(best_gain(printed, improvement)[0])
-            row.append(" / ".join(filter(None, texts)))
-        if any(row[1:]):
-            rows.append(row)
-    return rows
