@@ -28,6 +28,7 @@ COMMANDS = {
     "train warm start": ("train", "LOG", "--warm-start", "ADDRESS", "--set", "training.epochs=1"),
     "resume": ("train", "LOG", "--out", "ADDRESS", "--resume"),
     "tune": ("tune", "LOG", "--out", "ADDRESS", "--grid", "loss.temperature=0.1"),
+    "compare": ("compare", "LOG", "--out", "ADDRESS"),
     "stress": ("stress", "LOG", "--out", "ADDRESS"),
     "evaluate": ("evaluate", "ADDRESS"),
     "report": ("report", "ADDRESS"),

@@ -20,6 +20,7 @@ NEEDING_ARGUMENTS = [
     ("evaluate",),
     ("report",),
     ("tune",),
+    ("compare",),
     ("stress",),
     ("recommend",),
     ("similar",),

@@ -97,6 +97,22 @@ CASES = {
         ),
         can_resume=True,
     ),
+    "compare": Case(
+        lambda _run, log, out: (
+            "compare",
+            log,
+            *TRAINING,
+            "--losses",
+            "sl,psl-relu",
+            "--tune",
+            "1",
+            "--seeds",
+            "1",
+            "--out",
+            out / "compare",
+        ),
+        can_resume=True,
+    ),
     "stress": Case(
         lambda _run, log, out: (
             "stress",

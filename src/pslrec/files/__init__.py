@@ -25,6 +25,7 @@ from pslrec.files._reading import (
 from pslrec.files._tensors import read_tensors, write_tensors
 from pslrec.files._writing import (
     append_line,
+    drop_torn_line,
     sync_directory,
     whole_directory,
     whole_file,
@@ -37,6 +38,7 @@ __all__ = [
     "FileError",
     "append_line",
     "check_regular",
+    "drop_torn_line",
     "exclusive",
     "explained",
     "is_about_room",

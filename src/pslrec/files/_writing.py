@@ -163,6 +163,25 @@ def append_line(path: Path, text: str, *, error: type[PslrecError] = FileError) 
             raise
 
 
+def drop_torn_line(path: Path, *, error: type[PslrecError] = FileError) -> None:
+    """Remove what follows the last line break: the line that a sudden end has cut short.
+
+    Args:
+        path: of the file; the caller keeps others from writing to it.
+        error: raised if it cannot be written.
+    """
+    with explained(path, "written", error=error), path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = size
+        while end:
+            file.seek(end - 1)
+            if file.read(1) == b"\n":
+                break
+            end -= 1
+        if end < size:
+            file.truncate(end)
+
+
 @contextmanager
 def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -> Iterator[Path]:
     """A directory to put files into, which appears at `path` once all of them are there.

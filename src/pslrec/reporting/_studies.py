@@ -94,7 +94,7 @@ def tuning_document(found: Mapping[str, Any], name: str) -> Document:
         Section("Trials", [_trial_table(trials, names, metric)]),
         Section("What is the same for all", [_asked_table(found)]),
     ]
-    return Document(f"Search {name}", f"chosen by {metric} on validation", sections)
+    return Document(f"Tuning study {name}", f"chosen by {metric} on validation", sections)
 
 
 def trials_document(found: Mapping[str, Any], name: str) -> Document:

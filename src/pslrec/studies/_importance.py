@@ -16,26 +16,27 @@ def importances(trials: Sequence[Trial]) -> dict[str, float]:
     """Shares of the settings in what makes a trial one of the better ones, by PED-ANOVA.
 
     Every value is a category of its own for settings of a grid, and a point of a range otherwise.
-    Nothing is said of few trials, or of a setting with one value.
+    Pruned trials count with their last value, as they are most of the bad ones. Nothing is said of
+    few trials, or of a setting with one value.
 
     Args:
         trials: of one search.
     """
-    finished = [trial for trial in trials if trial.state == "finished"]
-    if len(finished) < FEWEST_TRIALS:
+    valued = [trial for trial in trials if trial.value is not None]
+    if len(valued) < FEWEST_TRIALS:
         return {}
     import optuna
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
     distributions = {}
-    for name in finished[0].settings:
-        values = [trial.settings[name] for trial in finished]
+    for name in valued[0].settings:
+        values = [trial.settings[name] for trial in valued]
         if len(set(values)) > 1:
             distributions[name] = _distribution(values)
-    if not distributions or len({trial.value for trial in finished}) < 2:
+    if not distributions or len({trial.value for trial in valued}) < 2:
         return {}
     study = optuna.create_study(direction="maximize")
-    for trial in finished:
+    for trial in valued:
         params = {name: trial.settings[name] for name in distributions}
         known = optuna.trial.create_trial(
             params=params, distributions=distributions, value=trial.value

@@ -1,14 +1,13 @@
 """Where Optuna keeps its books: a journal in the study directory, or a database."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pslrec.errors import ConfigError
-from pslrec.files import append_line, exclusive, explained
+from pslrec.files import append_line, drop_torn_line, exclusive, explained
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -98,19 +97,6 @@ class _Journal:
         """Write several lines at once."""
         lines = [json.dumps(log, separators=(",", ":")) for log in logs]
         with exclusive(self._path.with_name(f"{self._path.name}.lock"), wait=True):
-            self._drop_torn_line()
+            # The line of a process that was stopped in the middle of it has not been read by anybody.
+            drop_torn_line(self._path)
             append_line(self._path, "\n".join(lines))
-
-    def _drop_torn_line(self) -> None:
-        # Whoever was stopped in the middle of a line wrote nothing that anybody has read, but the
-        # next line would be appended to it.
-        with explained(self._path, "written"), self._path.open("rb+") as file:
-            size = file.seek(0, os.SEEK_END)
-            end = size
-            while end:
-                file.seek(end - 1)
-                if file.read(1) == b"\n":
-                    break
-                end -= 1
-            if end < size:
-                file.truncate(end)
