@@ -534,3 +534,46 @@ def test_the_page_is_written_anew_from_rows(reproduce: Command, places: Places) 
     shutil.copytree(DIRECTORY / "results", places.folder / "results")
     assert reproduce("--render").code == 0
     assert "### Amazon-Electronic, MF" in (places.folder / "README.md").read_text()
+
+
+def test_a_paper_may_have_other_metrics_and_data_of_its_own(
+    pslrec: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "other"
+    (folder / "published").mkdir(parents=True)
+    interactions = planted_tastes(n_users=80, n_items=60, model=TasteModel(n_topics=4)).interactions
+    interactions.to_frame().write_csv(folder / "log.csv")
+    (folder / "published" / "one.csv").write_text("loss,recall10,ndcg10\nSL,0.2,0.1\n")
+    (folder / "README.md").write_text("<!-- results: one -->\n<!-- end of results -->\n")
+    (folder / "paper.toml").write_text("""
+title = "Another paper"
+metrics = ["recall@10", "ndcg@10"]
+datasets = { Own = "log.csv" }
+backbones = { MF = { name = "mf" } }
+losses = { SL = { name = "sl" }, Ours = { name = "psl-relu" } }
+improvement = { of = ["Ours"], over = "SL" }
+[settings]
+"training.epochs" = 1
+"evaluation.k" = [10]
+"backbone.dimension" = 8
+"sampling.negatives" = "catalog"
+[tables.one]
+title = "Table 1"
+[[tables.one.parts]]
+setting = "iid"
+datasets = ["Own"]
+backbones = ["MF"]
+losses = ["SL", "Ours"]
+published = ["one"]
+""")
+    done = pslrec("reproduce", folder, "--runs", tmp_path / "runs", "--seeds", "1,2,3")
+    assert done.code == 0, done.err
+    page = (folder / "README.md").read_text()
+    assert "| loss | published Recall@10 | published NDCG@10 |" in page
+    assert "| SL | 0.2000 | 0.1000 | 0." in page
+    metrics = {row["metric"] for row in rows(folder / "results" / "significance.csv")}
+    assert metrics == {"recall10", "ndcg10"}
+    assert all(row["n_users"] for row in rows(folder / "results" / "significance.csv"))
+    report = pslrec("report", folder, "--out", tmp_path / "r.html")
+    assert report.code == 0, report.err
+    assert "NDCG@10" in (tmp_path / "r.html").read_text()

@@ -74,7 +74,8 @@ def _results_directory(paths: list[Path]) -> Path | None:
     # The results of a reproduction, or the directory of a reproduction with results/ in it.
     candidates = []
     for path in others:
-        candidates += [path, path / "results"]
+        # The folder of a paper may hold data of its own beside them.
+        candidates += [path / "results", path]
     results = [candidate for candidate in candidates if any(candidate.glob("*.csv"))]
     if results and len(paths) == 1:
         return results[0]

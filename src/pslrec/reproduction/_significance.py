@@ -75,19 +75,19 @@ def _tested(
         row["difference"] = f"{np.mean(differences):.5f}"
     values: list[list[np.ndarray]] = [[], []]
     for seed in seeds:
-        files = []
+        found = []
         for summary in pair:
             path = per_user.get(identity_of(summary.columns | {"seed": str(seed)}))
             if path is not None and path.exists():
-                files.append(path)
-        if len(files) == len(pair):
-            for of_loss, file in zip(values, files, strict=True):
-                of_loss.append(read_tensors(file)[0][metric].double().numpy())
+                found.append(read_tensors(path)[0][metric].double().numpy())
+        if len(found) == len(pair):
+            for of_loss, of_seed in zip(values, found, strict=True):
+                of_loss.append(of_seed)
     if values[0]:
-        found = compare(np.mean(values[0], axis=0), np.mean(values[1], axis=0))
-        row["n_users"] = str(found.n_users)
-        row["users_t_test"] = f"{found.t_test:.2g}"
-        row["users_wilcoxon"] = f"{found.wilcoxon:.2g}"
+        test = compare(np.mean(values[0], axis=0), np.mean(values[1], axis=0))
+        row["n_users"] = str(test.n_users)
+        row["users_t_test"] = f"{test.t_test:.2g}"
+        row["users_wilcoxon"] = f"{test.wilcoxon:.2g}"
     return row
 
 
