@@ -11,7 +11,8 @@ SECONDS_PER_SCORE = {"sampled": 9e-8}
 EXACT_SECONDS_PER_SCORE = 9e-9
 TRAINED_SHARE = 0.7
 # Scores of an epoch of data whose size is not known before they are read.
-UNKNOWN_SCORES = 1e8
+UNKNOWN_SCORES = 1e9
+Sizes = tuple[int, int, int]
 
 
 class Costs:
@@ -19,14 +20,14 @@ class Costs:
 
     Args:
         rows: of finished runs, from which the time of a score is learnt.
-        sources: name of the source of each data set by its printed name.
+        sizes: numbers of users, items and interactions of each data set, where they are known.
         epochs: of the runs.
     """
 
     def __init__(
-        self, rows: Iterable[Mapping[str, str]], sources: Mapping[str, str], epochs: int
+        self, rows: Iterable[Mapping[str, str]], sizes: Mapping[str, Sizes], epochs: int
     ) -> None:
-        self._sources = sources
+        self._sizes = sizes
         seen: dict[tuple[str, str], list[float]] = {}
         for row in rows:
             # A try with fewer epochs took less time than its row would let one expect.
@@ -45,12 +46,30 @@ class Costs:
         return rate * self._scores(columns) * cell.epochs
 
     def _scores(self, row: Mapping[str, str]) -> float:
-        source = self._sources.get(row["dataset"], "")
-        if source not in SOURCES:
+        if row["dataset"] not in self._sizes:
             return UNKNOWN_SCORES
-        size = SOURCES[source].statistics
+        n_users, n_items, n_interactions = self._sizes[row["dataset"]]
         if row["mode"] != "sampled":
-            return float(size.n_users * size.n_items)
+            return float(n_users * n_items)
         # Drawing and the optimiser cost as much as a few negatives.
         n_negatives = int(row["negatives"].partition(" ")[0])
-        return TRAINED_SHARE * size.n_interactions * (n_negatives + 30)
+        return TRAINED_SHARE * n_interactions * (n_negatives + 30)
+
+
+def known_sizes(
+    sources: Mapping[str, str], measured: Iterable[Mapping[str, str]]
+) -> dict[str, Sizes]:
+    """The sizes of data sets, by printed name.
+
+    Args:
+        sources: name of the source of each data set.
+        measured: rows of `datasets.csv`, for data that are not a source.
+    """
+    found = {}
+    for row in measured:
+        found[row["dataset"]] = (int(row["users"]), int(row["items"]), int(row["interactions"]))
+    for name, source in sources.items():
+        if source in SOURCES:
+            size = SOURCES[source].statistics
+            found[name] = (size.n_users, size.n_items, size.n_interactions)
+    return found

@@ -10,7 +10,7 @@ from pslrec.files import make_directory
 from pslrec.reporting import Gain, Presentation, metric_title, reproduction_report
 from pslrec.reproduction import _claims, _datasets, _significance
 from pslrec.reproduction._cells import Cell
-from pslrec.reproduction._cost import Costs
+from pslrec.reproduction._cost import Costs, known_sizes
 from pslrec.reproduction._grid import Choice, Grid
 from pslrec.reproduction._page import PAGE, tables_of, write_rendered
 from pslrec.reproduction._provision import Provision
@@ -87,7 +87,8 @@ class Reproduction:
         self._provision = places.provision()
         rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
         epochs = int(self.grid.paper.settings.get("training.epochs", 1))
-        self._costs = Costs(rows, self.grid.paper.datasets, epochs)
+        sizes = known_sizes(self.grid.paper.datasets, self.recorded.rows(_datasets.NAME))
+        self._costs = Costs(rows, sizes, epochs)
 
     @property
     def writes_page(self) -> bool:
