@@ -1,6 +1,6 @@
 """`pslrec tune`: search for the settings that do best on validation data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,28 +175,14 @@ def default_directory(configuration: "RunConfig") -> Path:
 def chosen_space(name: str, configuration: "RunConfig", fixed: Iterable[str]) -> "Space":
     """The space that `--space` names, without the settings that `--set` fixes."""
     from pslrec.errors import ConfigError
-    from pslrec.studies import loss_space, read_space, widened
+    from pslrec.studies import Trained, named_space, read_space
 
-    if name not in ("paper", "wide"):
-        if not Path(name).is_file():
-            raise ConfigError(f"`--space` must be paper, wide or a TOML file, got `{name}`")
-        space = read_space(Path(name))
-        return {key: values for key, values in space.items() if key not in fixed}
-    own = loss_space(configuration, fixed=list(fixed))
-    if name == "paper":
-        return own
-    return widened(own, lambda settings: _is_possible(configuration, settings))
-
-
-def _is_possible(configuration: "RunConfig", settings: Mapping[str, Any]) -> bool:
-    from pslrec.config import RunConfig
-    from pslrec.errors import ConfigError
-
-    try:
-        RunConfig.from_settings(settings, base=configuration).resolved()
-    except ConfigError:
-        return False
-    return True
+    if name in ("paper", "wide"):
+        return named_space(Trained(configuration), name, fixed=list(fixed))
+    if not Path(name).is_file():
+        raise ConfigError(f"`--space` must be paper, wide or a TOML file, got `{name}`")
+    space = read_space(Path(name))
+    return {key: values for key, values in space.items() if key not in fixed}
 
 
 def chosen_grid(texts: list[str], fixed: list[str]) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
+from pslrec.reporting._comparison_study import rank_chart, settings_in_words
 from pslrec.reporting._document import Chart
 from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
@@ -14,7 +15,7 @@ from pslrec.reporting._seed_noise import (
     verdict_over_seeds,
 )
 from pslrec.reporting._standalone import standalone_svg, write_chart, write_svg
-from pslrec.reporting._studies import is_study, rank_chart, settings_in_words, study_report
+from pslrec.reporting._studies import is_study, study_report
 from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
 

@@ -38,6 +38,7 @@ cells are made all the same, the trial stays open with its `reason`, and the nex
 """
 
 from pslrec.studies._attempt import Attempt
+from pslrec.studies._candidates import Trained, named_space
 from pslrec.studies._cells import (
     BudgetSpent,
     Cell,
@@ -47,13 +48,15 @@ from pslrec.studies._cells import (
     TrialEnded,
     TrialStarted,
 )
-from pslrec.studies._comparing import ComparisonPlan, compare_contestants
+from pslrec.studies._comparing import compare_contestants
 from pslrec.studies._comparison_files import write_comparison
-from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, loss_space, read_space, widened
+from pslrec.studies._plan import ComparisonPlan
+from pslrec.studies._searching import Effort, TuningResult
+from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, read_space
 from pslrec.studies._stress import StressPlan, stress, summarize
 from pslrec.studies._stress_files import AXES, TITLES, shown_row, write_stress
 from pslrec.studies._study import Study
-from pslrec.studies._tuning import Effort, TuningResult, tune
+from pslrec.studies._tuning import tune
 from pslrec.studies._working import Listener, StudyEvent, Work, run_cells
 from pslrec.studies._works import PER_USER, run_cell, train_cell
 
@@ -76,13 +79,14 @@ __all__ = [
     "StressPlan",
     "Study",
     "StudyEvent",
+    "Trained",
     "Trial",
     "TrialEnded",
     "TrialStarted",
     "TuningResult",
     "Work",
     "compare_contestants",
-    "loss_space",
+    "named_space",
     "read_space",
     "run_cell",
     "run_cells",
@@ -91,7 +95,6 @@ __all__ = [
     "summarize",
     "train_cell",
     "tune",
-    "widened",
     "write_comparison",
     "write_stress",
 ]

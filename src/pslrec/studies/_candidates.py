@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from pslrec.artifacts import flat_settings
 from pslrec.backbones import BACKBONES
 from pslrec.baselines import BASELINES
-from pslrec.config import RunConfig
+from pslrec.config import RunConfig, component_options
 from pslrec.data import Dataset, SealedInteractions, concatenate
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EvaluationResult, Split, evaluate
@@ -23,10 +23,11 @@ from pslrec.files import make_directory, read_json, write_text
 from pslrec.losses import LOSSES
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import Cell
-from pslrec.studies._space import Space, loss_space
+from pslrec.studies._space import Space, widened
 from pslrec.studies._works import keep_users, run_cell, train_cell
 
 METRICS_FILE = "metrics.json"
+SPACES = ("paper", "wide")
 # Cells that differ in these are evaluated on different data, so that their values say nothing about
 # each other.
 NOT_SEARCHED = ("data.", "evaluation.", "sampling.noise.")
@@ -84,8 +85,10 @@ class Trained:
         return flat_settings(self.config.model_dump(mode="json", exclude_defaults=True))
 
     def space(self) -> Space:
-        """The values that are worth trying."""
-        return loss_space(self.config)
+        """The values that are worth trying; the paper's for the losses that are in it."""
+        section = self.config.loss
+        loss = LOSSES[section.name](**component_options(LOSSES, section, "loss"))
+        return loss.search_space
 
     def cell(self, settings: Mapping[str, Any]) -> Cell:
         """The run with some settings."""
@@ -181,6 +184,34 @@ class Fitted:
 
 
 Candidate = Trained | Fitted
+
+
+def named_space(candidate: Candidate, name: str, *, fixed: Collection[str] = ()) -> Space:
+    """A search space by name.
+
+    Args:
+        candidate: for which.
+        name: `paper` for the values that come with it, `wide` for ranges around them.
+        fixed: settings that are not to be searched.
+
+    >>> space = named_space(Trained(RunConfig()), "wide", fixed=["training.weight_decay"])
+    >>> list(space)
+    ['loss.temperature', 'training.learning_rate']
+    """
+    if name not in SPACES:
+        raise ConfigError(f"`space` must be one of {', '.join(SPACES)}, got {name!r}")
+    own = {each: values for each, values in candidate.space().items() if each not in fixed}
+    if name == "paper":
+        return own
+
+    def is_possible(settings: Mapping[str, Any]) -> bool:
+        try:
+            candidate.cell(settings)
+        except ConfigError:
+            return False
+        return True
+
+    return widened(own, is_possible)
 
 
 def _fitted(attempt: Attempt, *, on_test: bool) -> dict[str, Any]:

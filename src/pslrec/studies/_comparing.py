@@ -1,108 +1,24 @@
 """A comparison: every contestant is tuned alike, then trained with several seeds, then tested."""
 
-import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from pslrec.backbones import BACKBONES
-from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
-from pslrec.files import read_tensors
-from pslrec.losses import LOSSES
 from pslrec.studies._attempt import Attempt
-from pslrec.studies._candidates import Candidate, Fitted, Trained, with_parts
-from pslrec.studies._cells import Cell, StageStarted, Trial
+from pslrec.studies._candidates import Candidate, Fitted, Trained, named_space
+from pslrec.studies._cells import Cell, StageStarted
 from pslrec.studies._comparison_files import write_comparison
-from pslrec.studies._space import Space, widened
-from pslrec.studies._statistics import Sample, pairs_of, ranks_of
+from pslrec.studies._comparison_summary import summarized
+from pslrec.studies._plan import Chosen, ComparisonPlan
+from pslrec.studies._searching import Effort, TuningResult, open_search, search, write_search
+from pslrec.studies._space import Space
 from pslrec.studies._study import Study
-from pslrec.studies._tuning import Effort, TuningResult, open_search, search, write_search
 from pslrec.studies._warnings import edge_warnings, epoch_warnings
 from pslrec.studies._working import Listener, run_cells
-from pslrec.studies._works import PER_USER
-
-logger = logging.getLogger(__name__)
-METRICS = ("ndcg@20", "recall@20")
-SPACES = ("paper", "wide")
-
-
-@dataclass(frozen=True)
-class ComparisonPlan:
-    """Who is compared, and how much is done for each.
-
-    Args:
-        losses: names; each is trained with every backbone.
-        backbones: names.
-        baselines: names.
-        n_seeds: training seeds, counted up from that of the configuration.
-        n_trials: settings to try for each contestant, by TPE on validation; 0 takes the settings
-            as they are.
-        space: `paper` takes the values that come with losses and baselines, `wide` ranges around
-            them.
-        metric: what trials are chosen by and contestants are compared by.
-        pruner: gives up trials that are behind, see `Effort`.
-        options: settings of single losses, by loss and dotted name; they are not searched.
-        fixed: names of further settings that are not searched.
-    """
-
-    losses: Sequence[str] = ()
-    backbones: Sequence[str] = ("mf",)
-    baselines: Sequence[str] = ()
-    n_seeds: int = 5
-    n_trials: int = 20
-    space: str = "paper"
-    metric: str = "ndcg@20"
-    pruner: str = "none"
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    fixed: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        for registry, names in (
-            (LOSSES, self.losses),
-            (BACKBONES, self.backbones),
-            (BASELINES, self.baselines),
-        ):
-            for name in names:
-                registry[name]
-        n_contestants = len(self.losses) * len(self.backbones) + len(self.baselines)
-        if n_contestants < 2:
-            raise ConfigError(f"a comparison needs at least two contestants, got {n_contestants}")
-        if self.metric not in METRICS:
-            raise ConfigError(f"`metric` must be one of {', '.join(METRICS)}, got {self.metric!r}")
-        if self.space not in SPACES:
-            raise ConfigError(f"`space` must be one of {', '.join(SPACES)}, got {self.space!r}")
-        if self.n_seeds < 1 or self.n_trials < 0:
-            raise ConfigError("`n_seeds` must be at least 1 and `n_trials` at least 0")
-
-    def contestants(self, config: RunConfig) -> list[Candidate]:
-        """Everything that is compared, in order."""
-        found: list[Candidate] = []
-        for backbone in self.backbones:
-            for loss in self.losses:
-                own = with_parts(config, loss=loss, backbone=backbone)
-                own = RunConfig.from_settings(self.options.get(loss, {}), base=own)
-                # `auto` is settled, as pruners and warnings count epochs.
-                epochs = {"training.epochs": Trained(own).epochs}
-                found.append(Trained(RunConfig.from_settings(epochs, base=own)))
-        found += [Fitted(name, config) for name in self.baselines]
-        return found
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """What tuning has found for a contestant."""
-
-    settings: Mapping[str, Any]
-    n_trials: int = 0
-    seconds: float = 0.0
-    warnings: Sequence[str] = ()
 
 
 def compare_contestants(
@@ -163,7 +79,7 @@ def compare_contestants(
         return None
     by_key = {trial.key: trial for trial in trials}
     groups = [[by_key[cell.key] for cell in group] for group in cells]
-    found = _summarized(config, plan, contestants, settled, groups)
+    found = summarized(config, plan, contestants, settled, groups)
     write_comparison(found, out)
     return found
 
@@ -195,11 +111,11 @@ class _Tuning:
     storage: str | None
     listener: Listener | None
 
-    def work(self, contestant: Candidate, *, wait: bool) -> _Chosen | None:
+    def work(self, contestant: Candidate, *, wait: bool) -> Chosen | None:
         """Tune as far as possible; `None` if that is not the whole of it."""
         space = self._space(contestant)
         if not space or not self.plan.n_trials:
-            return _Chosen({})
+            return Chosen({})
         effort = Effort(
             sampler="tpe",
             pruner=self.plan.pruner,
@@ -227,30 +143,18 @@ class _Tuning:
             warnings += epoch_warnings(best, contestant.epochs)
         write_search(study, replace(result, warnings=warnings))
         seconds = sum(trial.seconds for trial in trials)
-        return _Chosen(best.settings, len(trials), seconds, warnings)
+        return Chosen(best.settings, len(trials), seconds, warnings)
 
     def _space(self, contestant: Candidate) -> Space:
         fixed = {*self.plan.fixed}
         if isinstance(contestant, Trained):
             fixed |= self.plan.options.get(contestant.config.loss.name, {}).keys()
-        every = contestant.space()
-        own = {name: values for name, values in every.items() if name not in fixed}
-        if self.plan.space == "paper":
-            return own
-
-        def is_possible(settings: Mapping[str, Any]) -> bool:
-            try:
-                contestant.cell(settings)
-            except ConfigError:
-                return False
-            return True
-
-        return widened(own, is_possible)
+        return named_space(contestant, self.plan.space, fixed=fixed)
 
 
 def _final_cells(
     contestants: Sequence[Candidate],
-    chosen: Sequence[_Chosen],
+    chosen: Sequence[Chosen],
     plan: ComparisonPlan,
     first_seed: int,
 ) -> list[list[Cell]]:
@@ -262,74 +166,3 @@ def _final_cells(
             group.append(contestant.seeded(each.settings, seed))
         groups.append(group)
     return groups
-
-
-def _summarized(
-    config: RunConfig,
-    plan: ComparisonPlan,
-    contestants: Sequence[Candidate],
-    chosen: Sequence[_Chosen],
-    groups: Sequence[Sequence[Trial]],
-) -> dict[str, Any]:
-    rows = []
-    samples = []
-    for contestant, each, trials in zip(contestants, chosen, groups, strict=True):
-        finished = [trial for trial in trials if trial.state == "finished"]
-        if not finished:
-            logger.warning("%s is left out: %s", contestant.name, trials[0].reason)
-            continue
-        sample = _sample(contestant.name, finished, plan.metric)
-        samples.append(sample)
-        row: dict[str, Any] = {
-            "name": contestant.name,
-            "kind": "baseline" if isinstance(contestant, Fitted) else "loss",
-            "settings": dict(each.settings),
-            "n_trials": each.n_trials,
-            "tuning_seconds": each.seconds,
-            "warnings": list(each.warnings),
-            "seconds": fmean(_training_seconds(trial) for trial in finished),
-            "interval": list(sample.interval),
-        }
-        for metric in METRICS:
-            by_seed = _sample(contestant.name, finished, metric)
-            row[metric] = by_seed.mean
-            row[f"{metric}_deviation"] = by_seed.deviation
-            row[f"{metric}_by_seed"] = {str(key): v for key, v in by_seed.by_seed.items()}
-        rows.append(row)
-    if len(samples) < 2:
-        raise ConfigError("fewer than two contestants could be trained, so nothing is compared")
-    ranks = ranks_of(samples)
-    for row in rows:
-        row["rank"] = ranks.mean[row["name"]]
-    rows.sort(key=lambda row: -row[plan.metric])
-    order = [row["name"] for row in rows]
-    samples.sort(key=lambda sample: order.index(sample.name))
-    return {
-        "kind": "comparison",
-        "data": Path(config.data.source).stem,
-        "metric": plan.metric,
-        "protocol": config.evaluation.protocol,
-        "n_seeds": plan.n_seeds,
-        "n_trials": plan.n_trials,
-        "space": plan.space,
-        "n_users": len(samples[0].per_user),
-        "contestants": rows,
-        "pairs": pairs_of(samples),
-        "critical_difference": ranks.critical,
-        "groups": ranks.groups,
-        "friedman_p": ranks.p_value,
-    }
-
-
-def _training_seconds(trial: Trial) -> float:
-    return float(trial.found["seconds_per_epoch"] * trial.found["trained_epochs"])
-
-
-def _sample(name: str, trials: Sequence[Trial], metric: str) -> Sample:
-    by_seed = {}
-    per_user = []
-    for trial in trials:
-        by_seed[trial.settings["seed"]] = float(trial.found["test"][metric])
-        tensors, _ = read_tensors(trial.directory / PER_USER)
-        per_user.append(tensors[metric].numpy())
-    return Sample(name, by_seed, np.stack(per_user).astype(np.float64).mean(axis=0))

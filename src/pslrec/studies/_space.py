@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pslrec.config import RunConfig, component_options
 from pslrec.errors import ConfigError
 from pslrec.files import read_toml
-from pslrec.losses import LOSSES
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner
@@ -108,21 +106,6 @@ class Pruning:
         if self.name == "halving":
             return pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=REDUCTION)
         return pruners.NopPruner()
-
-
-def loss_space(config: RunConfig, *, fixed: Sequence[str] = ()) -> Space:
-    """The search space of the configuration's loss, the paper's for the losses that are in it.
-
-    Args:
-        config: its loss and the options of that count.
-        fixed: settings that are not to be searched.
-
-    >>> space = loss_space(RunConfig(), fixed=["training.weight_decay"])
-    >>> {name: len(values) for name, values in space.items()}
-    {'loss.temperature': 5, 'training.learning_rate': 3}
-    """
-    loss = LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
-    return {name: values for name, values in loss.search_space.items() if name not in fixed}
 
 
 def widened(space: Space, is_possible: Callable[[Mapping[str, Any]], bool]) -> Space:

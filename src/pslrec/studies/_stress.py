@@ -1,7 +1,6 @@
 """Stress tests of losses on any data set: how they bear a shift of popularity, and false negatives."""
 
 import logging
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,19 +189,15 @@ def summarize(runs: pl.DataFrame, base: str) -> pl.DataFrame:
     >>> summarize(runs, "sl")["ndcg@20_improvement"].round(6).to_list()
     [0.0, 0.5]
     """
-    rows: dict[tuple[str, float, str], dict[str, Any]] = {}
-    for (test, level, loss), group in runs.group_by("test", "level", "loss", maintain_order=True):
-        row: dict[str, Any] = {"test": test, "level": level, "loss": loss, "n_seeds": len(group)}
-        for name in METRICS:
-            values = group[name].to_list()
-            row[name] = statistics.fmean(values)
-            row[f"{name}_deviation"] = statistics.stdev(values) if len(values) > 1 else None
-        rows[str(test), float(str(level)), str(loss)] = row
-    for (test, level, _), row in rows.items():
-        reference = rows.get((test, level, base))
-        for name in METRICS:
-            is_known = reference is not None and reference[name] > 0
-            row[f"{name}_improvement"] = (
-                row[name] / reference[name] - 1 if is_known and reference else None
-            )
-    return pl.DataFrame(list(rows.values()), infer_schema_length=None)
+    cell = ["test", "level"]
+    measures = [pl.len().alias("n_seeds")]
+    for name in METRICS:
+        measures += [pl.mean(name), pl.std(name).alias(f"{name}_deviation")]
+    summary = runs.group_by(*cell, "loss", maintain_order=True).agg(measures)
+    reference = summary.filter(pl.col("loss") == base, *(pl.col(name) > 0 for name in METRICS))
+    beside = summary.join(reference, on=cell, how="left", suffix="_base", maintain_order="left")
+    gains = []
+    for name in METRICS:
+        gain = pl.col(name) / pl.col(f"{name}_base") - 1
+        gains.append(gain.alias(f"{name}_improvement"))
+    return beside.with_columns(gains).select(*summary.columns, pl.col("^.*_improvement$"))

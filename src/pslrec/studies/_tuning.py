@@ -1,15 +1,12 @@
 """A search for settings: chosen on validation, and the test part opened for the chosen ones alone."""
 
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import polars as pl
 
 from pslrec.artifacts import DirectoryInUseError, read_metrics
 from pslrec.config import RunConfig, component_options
@@ -18,96 +15,16 @@ from pslrec.evaluation import DEFAULT_METRICS
 from pslrec.experiment import evaluate_chosen
 from pslrec.files import write_text
 from pslrec.losses import LOSSES
-from pslrec.studies._candidates import Candidate, Trained
+from pslrec.studies._candidates import Trained
 from pslrec.studies._cells import Cell, Trial
-from pslrec.studies._importance import importances
-from pslrec.studies._queues import Listed, Proposed, Queue
-from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations
+from pslrec.studies._searching import Effort, TuningResult, open_search, search, write_search
+from pslrec.studies._space import Space
 from pslrec.studies._study import Study
 from pslrec.studies._warnings import edge_warnings, epoch_warnings, seed_warnings
-from pslrec.studies._working import WAIT_SECONDS, Listener, run_cells, work_through
+from pslrec.studies._working import WAIT_SECONDS, Listener, run_cells
 
-logger = logging.getLogger(__name__)
 BEST_FILE = "best.toml"
 SELECTION_K = 20
-DEFAULT_TRIALS = 60
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How a search goes about it.
-
-    Args:
-        sampler: `grid` tries every combination, `random` and `tpe` propose them; by default `grid`
-            for lists of values without a number of trials, otherwise `tpe`.
-        pruner: gives up runs whose curve on validation is behind: `median`, `hyperband`, `halving`
-            or `none`.
-        trials: how many settings to try, not for a grid; 60 where there is no budget either.
-        budget_seconds: stop after about that time, at the end of an epoch; the next call resumes.
-        seed: of the sampler.
-        workers: processes that share the trials.
-    """
-
-    sampler: str | None = None
-    pruner: str = "none"
-    trials: int | None = None
-    budget_seconds: float | None = None
-    seed: int = 2024
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        if self.sampler is not None and self.sampler not in SAMPLERS:
-            raise ConfigError(
-                f"`sampler` must be one of {', '.join(SAMPLERS)}, got {self.sampler!r}"
-            )
-        if self.trials is not None and self.trials < 1:
-            raise ConfigError(f"`trials` must be at least 1, got {self.trials}")
-        if self.sampler == "grid" and self.trials is not None:
-            raise ConfigError(
-                "a grid tries all combinations; leave out `trials`, or choose `sampler` random or "
-                "tpe"
-            )
-
-    def for_space(self, space: Space) -> "Effort":
-        """With a sampler that suits the space."""
-        if self.sampler is not None:
-            return self
-        has_ranges = any(isinstance(values, Range) for values in space.values())
-        if has_ranges or self.trials is not None:
-            return replace(self, sampler="tpe")
-        return replace(self, sampler="grid")
-
-
-@dataclass(frozen=True)
-class TuningResult:
-    """A search.
-
-    Args:
-        directory: where its files are.
-        metric: by which trials are compared, on validation.
-        space: what was searched.
-        trials: all of them, best first; those without a value last.
-        metrics: of the best one, with the test part; empty as long as nothing is chosen.
-        is_complete: whether nothing is left to be tried, so that there is a choice.
-        warnings: what speaks against the choice.
-    """
-
-    directory: Path
-    metric: str
-    space: Space
-    trials: Sequence[Trial]
-    metrics: Mapping[str, Any]
-    is_complete: bool
-    warnings: Sequence[str] = ()
-
-    @property
-    def best(self) -> Trial | None:
-        """The finished trial with the highest value on validation."""
-        return next((trial for trial in self.trials if trial.state == "finished"), None)
-
-    def to_frame(self) -> pl.DataFrame:
-        """The content of `results.csv`."""
-        return pl.read_csv(self.directory / "results.csv")
 
 
 def tune(
@@ -165,110 +82,6 @@ def tune(
             write_text(directory / BEST_FILE, candidate.cell(best.settings).task.to_toml())
         write_search(study, result)
         return result
-
-
-def open_search(
-    candidate: Candidate,
-    space: Space,
-    effort: Effort,
-    directory: Path,
-    *,
-    metric: str,
-    storage: str | None,
-) -> Study:
-    """The study of a search; it stays the same as long as its trials can be compared."""
-    asked = {name: value for name, value in candidate.asked.items() if name not in space}
-    if effort.sampler != "grid":
-        # A sampler learns from all trials, which must be of one space; a grid may be widened.
-        asked["space"] = written_space(space)
-    return Study(directory, kind="tuning", asked=asked, metric=metric, storage=storage)
-
-
-def search(
-    study: Study,
-    candidate: Candidate,
-    space: Space,
-    effort: Effort,
-    listener: Listener | None = None,
-    *,
-    wait: bool = True,
-) -> tuple[list[Trial], bool]:
-    """Try settings; gives the trials, best first, and whether nothing is left to be tried."""
-    todo = _queue(candidate, space, effort)
-    is_through = work_through(
-        study,
-        todo,
-        candidate.train,
-        budget_seconds=effort.budget_seconds,
-        workers=effort.workers,
-        wait=wait,
-        keeps_going=False,
-        listener=listener,
-    )
-    trials = ranked(todo.trials(study))
-    has_one = any(trial.state == "finished" for trial in trials)
-    # With a budget alone, time is what ends a search: all that a sampler proposed had its chance.
-    is_open_ended = effort.sampler != "grid" and effort.trials is None
-    return trials, is_through or (is_open_ended and has_one)
-
-
-def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
-    _check_space(candidate, space, effort)
-    pruning = Pruning(effort.pruner, candidate.epochs, candidate.config.training.validate_every)
-    if effort.sampler == "grid":
-        # All of them are checked before anything is trained; a value given twice is one cell.
-        cells: dict[str, Cell] = {}
-        for settings in combinations(space):
-            cell = candidate.cell(settings)
-            cells.setdefault(cell.key, cell)
-        return Listed(list(cells.values()), pruning)
-    trials = effort.trials
-    if trials is None and effort.budget_seconds is None:
-        trials = DEFAULT_TRIALS
-    return Proposed(space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning)
-
-
-def _check_space(candidate: Candidate, space: Space, effort: Effort) -> None:
-    if not space:
-        raise ConfigError("there is nothing to search: every setting of the space is fixed")
-    for name, values in space.items():
-        if isinstance(values, Range):
-            ends: Sequence[Any] = (values.low, values.high)
-            if values.integer:
-                ends = (int(values.low), int(values.high))
-        elif values:
-            ends = values
-        else:
-            raise ConfigError(f"the search space has no value for `{name}`")
-        for value in ends:
-            candidate.cell({name: value})
-        if name == "training.epochs" and "auto" in ends:
-            raise ConfigError(
-                "`training.epochs` in a search must be numbers; `auto` goes beside the space"
-            )
-        if name == "training.epochs" and effort.pruner != "none":
-            raise ConfigError(
-                "`training.epochs` cannot be searched with a pruner, which decides on the epochs "
-                "itself"
-            )
-
-
-def ranked(trials: Sequence[Trial]) -> list[Trial]:
-    """Best first: by value, finished before others at equal value; those without a value last."""
-
-    def order(trial: Trial) -> tuple[float, bool, int]:
-        value = float("-inf") if trial.value is None else trial.value
-        return -value, trial.state != "finished", trial.number
-
-    return sorted(trials, key=order)
-
-
-def written_space(space: Space) -> dict[str, Any]:
-    """A space as JSON can hold it."""
-    return {
-        name: asdict(values) if isinstance(values, Range) else list(values)
-        for name, values in space.items()
-    }
 
 
 def _aim(config: RunConfig) -> int:
@@ -352,19 +165,3 @@ def _evaluated(path: Path) -> dict[str, Any]:
             # Another process of the same search is doing it.
             time.sleep(WAIT_SECONDS)
     return read_metrics(path)
-
-
-def write_search(study: Study, result: TuningResult) -> None:
-    """Write `results.csv` and `results.json` of a search."""
-    best = None
-    if result.is_complete and result.best is not None:
-        best = {"key": result.best.key, "settings": dict(result.best.settings)}
-    study.write_results(
-        result.trials,
-        space=written_space(result.space),
-        importances=importances(result.trials),
-        is_complete=result.is_complete,
-        best=best,
-        warnings=list(result.warnings),
-        metrics=dict(result.metrics),
-    )

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -100,38 +101,28 @@ def work_through(
     torch.set_num_threads(max(1, threads // workers))
     try:
         with _helpers(workers - 1, study, todo, work, seconds, tell):
-            worker = _Worker(study, todo, work, tell, deadline, wait, keeps_going)
-            worker.n_workers = workers
+            worker = _Worker(study, todo, work, tell, deadline, wait, keeps_going, workers)
             return worker.run()
     finally:
         torch.set_num_threads(threads)
 
 
+@dataclass
 class _Worker:
     """Works in this process."""
 
-    def __init__(
-        self,
-        study: Study,
-        todo: Queue,
-        work: Work,
-        tell: Listener,
-        deadline: float,
-        wait: bool = True,
-        keeps_going: bool = True,
-    ) -> None:
-        self.study = study
-        self.todo = todo
-        self.work = work
-        self.tell = tell
-        self.deadline = deadline
-        self.wait = wait
-        self.keeps_going = keeps_going
-        self.n_workers = 1
-        # A trial that could not be made, for lack of data perhaps, is tried once by each process.
-        self.tried: set[int] = set()
-        self.cost = 0.0
-        self.seconds = 0.0
+    study: Study
+    todo: Queue
+    work: Work
+    tell: Listener
+    deadline: float
+    wait: bool = True
+    keeps_going: bool = True
+    n_workers: int = 1
+    # A trial that could not be made, for lack of data perhaps, is tried once by each process.
+    tried: set[int] = field(default_factory=set)
+    cost: float = 0.0
+    seconds: float = 0.0
 
     def run(self) -> bool:
         self.todo.begin(self.study)

@@ -256,7 +256,8 @@ def test_a_process_killed_in_the_middle_of_two_loses_and_repeats_nothing(config,
     assert survivor.returncode == 0
     lines += [*rest.split("\n"), *printed.split("\n")]
     made = [line.strip() for line in lines if "made" in line]
-    assert sorted(made) == [f"made seed-{seed}" for seed in range(6)]
+    # Nothing twice; the victim may have been killed between its books and its line about it.
+    assert len(set(made)) == len(made) >= 5
     trials = Study(tmp_path / "study", kind="seeds", storage=storage).trials()
     assert [(trial.key, trial.state) for trial in trials] == [
         (f"seed-{seed}", "finished") for seed in range(6)

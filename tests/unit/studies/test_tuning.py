@@ -18,14 +18,13 @@ from pslrec.studies import (
     Effort,
     Range,
     Study,
+    Trained,
     Trial,
     TrialEnded,
-    loss_space,
+    named_space,
     read_space,
     tune,
-    widened,
 )
-from pslrec.studies._candidates import Trained
 from pslrec.studies._queues import Listed
 from pslrec.studies._space import Pruning, combinations
 from pslrec.studies._warnings import epoch_warnings, seed_warnings
@@ -354,21 +353,13 @@ def test_workers_of_a_search_share_its_trials(config, tmp_path):
 @pytest.mark.parametrize("loss", [*LOSSES.names(), "psl-relu@20"])
 def test_every_loss_has_a_space_of_its_own_that_makes_cells_and_can_be_widened(loss):
     config = RunConfig.from_settings({"loss.name": loss})
-    space = loss_space(config)
-    assert "training.learning_rate" in space
     candidate = Trained(config)
+    space = named_space(candidate, "paper")
+    assert "training.learning_rate" in space
     ends = {name: (values[0], values[-1]) for name, values in space.items()}
     keys = {candidate.cell(settings).key for settings in combinations(ends)}
     assert len(keys) == 2 ** len(space)
-
-    def is_possible(settings):
-        try:
-            candidate.cell(settings)
-        except ConfigError:
-            return False
-        return True
-
-    for name, wide in widened(space, is_possible).items():
+    for name, wide in named_space(candidate, "wide").items():
         assert isinstance(wide, Range), name
         positive = [value for value in space[name] if value > 0]
         assert wide.low <= min(positive)
@@ -379,7 +370,7 @@ def test_every_loss_has_a_space_of_its_own_that_makes_cells_and_can_be_widened(l
 
 def test_inside_form_is_searched_up_to_temperature_1():
     config = RunConfig.from_settings({"loss.name": "psl-tanh", "loss.form": "inside"})
-    assert max(loss_space(config)["loss.temperature"]) == 1.0
+    assert max(named_space(Trained(config), "paper")["loss.temperature"]) == 1.0
 
 
 def test_key_of_a_cell_depends_on_its_configuration_alone():
