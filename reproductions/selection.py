@@ -2,8 +2,9 @@
 
     python reproductions/selection.py DATA sl psl-relu --out reproductions/selection/results.csv
 
-The cells of Table 1 on MF with the whole catalogue, as `pslrec reproduce iid` runs them, but judged every five epochs on the test
-part, whose best value is then reported. Nothing else may use such a number: it says how much of a difference selection explains.
+The cells of Table 1 on MF with the whole catalogue, as `pslrec reproduce psl-neurips-2024 iid` runs them, but judged every five
+epochs on the test part, whose best value is then reported. Nothing else may use such a number: it says how much of a difference
+selection explains.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from _records import REPOSITORY, append, publish, read, table
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, load
 from pslrec.experiment import load_dataset, run
-from pslrec.reproduction.grid import Choice, Grid
+from pslrec.reproduction import Choice, Grid
 
 PAPER = REPOSITORY / "reproductions" / "psl-neurips-2024"
 RESULTS = PAPER / "results" / "iid.csv"
@@ -51,7 +52,7 @@ def markdown(rows: Sequence[dict[str, Any]], chosen: Sequence[dict[str, str]], g
         "NDCG@20 ": "---:",
         "gain": "---:",
     }
-    names = {str(options["name"]): name for name, options in grid.file.losses.items()}
+    names = {own: name for name, own in grid.paper.named("losses").items()}
     lines = []
     for row in rows:
         (own,) = (

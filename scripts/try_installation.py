@@ -23,7 +23,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         try_python(Path(directory))
         try_command_line(Path(directory))
-    print(f"pslrec {pslrec.__version__} works: trained, saved, loaded, asked")
+    print(f"pslrec {pslrec.__version__} works: trained, saved, loaded, asked, papers found")
 
 
 def try_python(directory: Path) -> None:
@@ -48,6 +48,9 @@ def try_command_line(directory: Path) -> None:
         ["recommend", str(directory / "model"), "--user", "gimp", "--k", "3"],
         ["train", "debian", "--preset", "fast", "--set", "training.epochs=2", "--out", run],
         ["evaluate", run, "--k", "5,20"],
+        ["reproduce"],
+        ["reproduce", "slatk-kdd-2025", "--datasets", "health", "--dry-run"],
+        ["reproduce", "psl-neurips-2024", "claims"],
     ):
         subprocess.run([program, *arguments], check=True, cwd=directory)
 

@@ -65,7 +65,9 @@ def write_files(page: Path, directory: Path) -> None:
     """Write the blocks of a page that have a title."""
     for match in BLOCK.finditer(page.read_text()):
         if match["title"] is not None and match["mark"] is None:
-            (directory / match["title"]).write_text(match["code"])
+            path = directory / match["title"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(match["code"])
 
 
 def name_of(page: Path) -> str:

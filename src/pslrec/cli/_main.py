@@ -22,7 +22,7 @@ from pslrec.cli.evaluate import evaluate_command
 from pslrec.cli.export import export_command
 from pslrec.cli.recommend import recommend_command
 from pslrec.cli.report import report_command
-from pslrec.cli.reproduce import reproduce_app
+from pslrec.cli.reproduce import reproduce_command
 from pslrec.cli.serve import serve_command
 from pslrec.cli.similar import similar_command
 from pslrec.cli.stress import stress_command
@@ -72,7 +72,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app)
-app.add_typer(reproduce_app)
 # A command that cannot do anything useful without arguments answers with its help page.
 app.command("train", cls=Command, no_args_is_help=True)(train_command)
 app.command("evaluate", cls=Command, no_args_is_help=True)(evaluate_command)
@@ -84,6 +83,7 @@ app.command("recommend", cls=Command, no_args_is_help=True)(recommend_command)
 app.command("similar", cls=Command, no_args_is_help=True)(similar_command)
 app.command("export", cls=Command, no_args_is_help=True)(export_command)
 app.command("serve", cls=Command, no_args_is_help=True)(serve_command)
+app.command("reproduce", cls=Command)(reproduce_command)
 app.command("losses", cls=Command)(losses_command)
 app.command("backbones", cls=Command)(backbones_command)
 app.command("demo", cls=Command)(demo_command)

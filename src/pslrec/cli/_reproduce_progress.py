@@ -15,10 +15,10 @@ from rich.table import Table
 from pslrec.cli._ending import UNFINISHED
 from pslrec.cli._progress import clock
 from pslrec.cli._telling import can_redraw, tell
-from pslrec.reproduction.execution import State, Task
+from pslrec.reproduction import State, Task
 
 if TYPE_CHECKING:
-    from pslrec.reproduction.reproducing import Reproduction
+    from pslrec.reproduction import Reproduction
 
 _RUNS = logging.getLogger("pslrec.experiment")
 SHOWN_DONE, SHOWN_NEXT = 6, 8
@@ -104,7 +104,7 @@ def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproducti
     n_recorded = sum(task.is_recorded for task in tasks)
     hint = "" if reproduction.is_apart else "; --again runs them, too"
     recorded = [f"{n_recorded} already recorded, not run{hint}"] if n_recorded else []
-    for text in (_summary(tasks), *recorded, *absent, *reproduction.notes, *failed):
+    for text in (_summary(tasks), *recorded, *absent, *failed):
         tell(console, text)
     return UNFINISHED if failed or absent else 0
 

@@ -1,11 +1,14 @@
 """`pslrec report`: one HTML file about a run, several runs, a study, or a reproduction."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pslrec.cli._options import Threads, use_threads
+
+if TYPE_CHECKING:
+    from pslrec.reporting import Presentation
 
 
 def report_command(
@@ -35,8 +38,20 @@ def report_command(
         written = study_report(runs[0], out)
     else:
         results = _results_directory(runs)
-        written = run_report(runs, out) if results is None else reproduction_report(results, out)
+        if results is None:
+            written = run_report(runs, out)
+        else:
+            written = reproduction_report(results, out, presentation=_presentation(results))
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")
+
+
+def _presentation(results: Path) -> "Presentation | None":
+    """How the paper that the results belong to wants them shown."""
+    from pslrec.reproduction import presentation_of
+
+    if not (results.parent / "paper.toml").is_file():
+        return None
+    return presentation_of(results.parent)
 
 
 def _results_directory(paths: list[Path]) -> Path | None:
@@ -59,7 +74,8 @@ def _results_directory(paths: list[Path]) -> Path | None:
     # The results of a reproduction, or the directory of a reproduction with results/ in it.
     candidates = []
     for path in others:
-        candidates += [path, path / "results"]
+        # The folder of a paper may hold data of its own beside them.
+        candidates += [path / "results", path]
     results = [candidate for candidate in candidates if any(candidate.glob("*.csv"))]
     if results and len(paths) == 1:
         return results[0]

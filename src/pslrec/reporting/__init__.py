@@ -6,7 +6,7 @@ from pslrec.reporting._comparison_study import rank_chart, settings_in_words
 from pslrec.reporting._document import Chart
 from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
-from pslrec.reporting._results import LOSS_ORDER, PROPOSED, TITLES
+from pslrec.reporting._results import Gain, Presentation, metric_title
 from pslrec.reporting._runs import run_report
 from pslrec.reporting._seed_noise import (
     ENOUGH_SEEDS,
@@ -21,13 +21,12 @@ from pslrec.reporting._surrogates import activations, weights
 
 __all__ = [
     "ENOUGH_SEEDS",
-    "LOSS_ORDER",
-    "PROPOSED",
-    "TITLES",
     "Area",
     "Axis",
     "BySeed",
     "Chart",
+    "Gain",
+    "Presentation",
     "Series",
     "activations",
     "gain_over",
@@ -35,6 +34,7 @@ __all__ = [
     "is_inside_noise",
     "is_study",
     "line_chart",
+    "metric_title",
     "quality_chart",
     "rank_chart",
     "reproduction_report",

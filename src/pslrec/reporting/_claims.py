@@ -44,22 +44,18 @@ CAPTION = (
     "95 % confidence interval over seeds lies above 0, fails if it lies below, and is inside the "
     "noise otherwise"
 )
-READINGS = (
-    "The paper does not say how false negatives are drawn. Verdicts on claims about p assume that "
-    "they are drawn for each user, the reading that came closest to the published curves; "
-    "“other reading” is the value if they are drawn among all pairs."
-)
 
 
-def claims_blocks(rows: Sequence[Row]) -> list[Block]:
+def claims_blocks(rows: Sequence[Row], other_reading: str = "") -> list[Block]:
     """Count the verdicts, then show every claim with its number, those without a verdict folded.
 
     Args:
         rows: the rows of `claims.csv`; nothing comes out if they lack the columns of that file.
+        other_reading: what the column of this name means.
     """
     if not rows or not set(NEEDED) <= rows[0].keys():
         return []
-    # Only claims about noise can be read in two ways; a paper without any needs no such column.
+    # Few papers can be read in two ways; others need no such column.
     has_readings = any(row.get(OTHER_READING) for row in rows)
     columns = ["claim", "verdict", "value", "95 % interval", "seeds", "published"]
     if has_readings:
@@ -85,8 +81,8 @@ def claims_blocks(rows: Sequence[Row]) -> list[Block]:
     blocks: list[Block] = [Tiles(tiles)]
     if decided:
         blocks.append(Table(CAPTION, columns, decided))
-    if has_readings:
-        blocks.append(Text(READINGS, "note"))
+    if has_readings and other_reading:
+        blocks.append(Text(other_reading, "note"))
     if undecided:
         table = Table("Numbers from too few seeds for a verdict", columns, undecided)
         summary = f"{len(undecided)} more that need three seeds for a verdict"

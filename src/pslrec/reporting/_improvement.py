@@ -1,19 +1,12 @@
-"""What the best of the proposed losses gains over SL: the paper's Imp.%."""
+"""What the best of some losses gains over another: the Imp.% of a paper."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
 from pslrec.reporting._document import Block, Table, percent, words
-from pslrec.reporting._results import (
-    METRICS,
-    PROPOSED,
-    TITLES,
-    Result,
-    differing_columns,
-)
+from pslrec.reporting._results import Gain, Result, differing_columns, metric_title
 
-TITLE = f"What the best of {', '.join(PROPOSED[:-1])} and {PROPOSED[-1]} gains over SL (Imp.%)"
 Seed = TypeVar("Seed", str, int)
 # What losses must have in common to be compared. Hyper-parameters are each loss's own.
 ALWAYS_NAMED = ("dataset", "backbone")
@@ -21,13 +14,16 @@ NAMED_IF_DIFFERENT = ("setting", "noise", "mode", "protocol")
 SHARED = (*ALWAYS_NAMED, *NAMED_IF_DIFFERENT)
 
 
-def improvement_blocks(results: Sequence[Result]) -> list[Block]:
+def improvement_blocks(results: Sequence[Result], gain: Gain | None) -> list[Block]:
     """Make the table of gains, ours beside the published ones.
 
     Args:
-        results: the cells of one table; nothing comes out where SL or all of the proposed losses
-            are missing.
+        results: the cells of one table; nothing comes out where one side of the gain is missing.
+        gain: which losses are compared.
     """
+    if gain is None:
+        return []
+    metrics = list(results[0].ours)
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
         groups.setdefault(result.named(SHARED), []).append(result)
@@ -37,9 +33,9 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
     for members in groups.values():
         row = list(map(words, members[0].named(shown)))
         is_known = False
-        for metric in METRICS:
-            ours = _best_gain(members, metric, is_published=False)
-            published = _best_gain(members, metric, is_published=True)
+        for metric in metrics:
+            ours = _best_gain(members, metric, gain, is_published=False)
+            published = _best_gain(members, metric, gain, is_published=True)
             row += [percent(ours), percent(published)]
             if ours is not None:
                 is_known = True
@@ -49,12 +45,17 @@ def improvement_blocks(results: Sequence[Result]) -> list[Block]:
     if not rows:
         return []
     columns = shown
-    for metric in METRICS:
-        columns += [f"{TITLES[metric]}, ours", "published"]
-    return [Table(TITLE, columns, rows)]
+    for metric in metrics:
+        columns += [f"{metric_title(metric)}, ours", "published"]
+    name = gain.of[0]
+    if len(gain.of) > 1:
+        name = f"the best of {', '.join(gain.of[:-1])} and {gain.of[-1]}"
+    return [Table(f"What {name} gains over {gain.over} (Imp.%)", columns, rows)]
 
 
-def _best_gain(members: Sequence[Result], metric: str, *, is_published: bool) -> float | None:
+def _best_gain(
+    members: Sequence[Result], metric: str, gain: Gain, *, is_published: bool
+) -> float | None:
     bases = []
     proposed = []
     for result in members:
@@ -64,19 +65,19 @@ def _best_gain(members: Sequence[Result], metric: str, *, is_published: bool) ->
             if metric in result.published:
                 # A printed value has no seed; any name will do, as long as all have the same.
                 values = {"": result.published[metric]}
-        if result.key["loss"] == "SL":
+        if result.key["loss"] == gain.over:
             bases.append(values)
-        elif result.key["loss"] in PROPOSED:
+        elif result.key["loss"] in gain.of:
             proposed.append(values)
 
     gains = []
     for over in proposed:
-        # There may be several cells of SL, with different hyper-parameters.
+        # There may be several cells of one loss, with different hyper-parameters.
         for base in bases:
-            gain = gain_over(over, base)
-            if gain is not None:
-                gains.append(gain)
-    # The paper prints the gain of the best of its losses.
+            share = gain_over(over, base)
+            if share is not None:
+                gains.append(share)
+    # Papers print the gain of the best of their losses.
     return max(gains, default=None)
 
 

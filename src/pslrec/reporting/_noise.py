@@ -1,4 +1,4 @@
-"""Noise curves: a metric by the probability of drawing a false negative, and PSL's gain over SL."""
+"""Noise curves: a metric by the probability of drawing a false negative, and a gain."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,14 @@ from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, line_chart
 from pslrec.reporting._document import Chart, Charts, Section, Text
 from pslrec.reporting._measures import K
+from pslrec.reporting._results import Gain
 from pslrec.reporting._run_record import RunRecord
 
 Curve = Sequence[tuple[float, float]]
 # Values of several seeds, by loss and noise level.
 ByLoss = dict[str, dict[float, list[float]]]
-BASE = "sl"
+# What runs of pslrec's own losses are compared with, unless somebody says otherwise.
+BASE, FAMILY = "sl", "psl"
 SAYS = (
     "A share of the training pairs is declared false negatives, and each negative is drawn from "
     "among them with probability p. Runs without noise train on all pairs, so these curves have "
@@ -44,7 +46,10 @@ def noise_section(records: Sequence[RunRecord]) -> Section:
         # Noise at a single level is an ordinary comparison, which other sections show.
         if max(len(levels) for levels in by_loss.values()) > 1:
             title = f"{backbone} on {source}"
-            charts.append(noise_chart(title, mean_curves(by_loss), metric=f"NDCG@{K}"))
+            curves = mean_curves(by_loss)
+            of = [loss for loss in curves if loss.startswith(FAMILY)]
+            chart = noise_chart(title, curves, metric=f"NDCG@{K}", gain=Gain(of, BASE))
+            charts.append(chart)
     if not charts:
         return Section("Noise")
     return Section("Noise", [Text(SAYS), Charts(charts)])
@@ -70,15 +75,17 @@ def noise_chart(
     curves: Mapping[str, Curve],
     *,
     metric: str,
+    gain: Gain | None = None,
     losses: Sequence[str] = (),
     limits: tuple[float, float] | None = None,
 ) -> Chart:
-    """Draw a line per loss, and the area between SL and the best PSL with the gain at each point.
+    """Draw a line per loss, and the area of the best gain with its value at each point.
 
     Args:
         title: what the curves are of.
         curves: noise level and value, by loss.
         metric: name of the value.
+        gain: which losses are compared.
         losses: all losses of several charts, so that a loss looks the same in each of them.
         limits: range of the values in several charts, so that all have the same axis.
     """
@@ -88,33 +95,30 @@ def noise_chart(
         if loss in curves:
             series.append(Series(loss, curves[loss], style))
     says = f"{metric} by the probability p that a negative is a false negative."
-    area = improvement_area(curves, order)
+    area = None
+    if gain is not None:
+        area = improvement_area(curves, order, gain)
     if area is not None and area.notes:
         gains = [f"{note} at p = {p:g}" for p, note in area.notes.items()]
         says += f" {area.label}: {', '.join(gains)}."
     return line_chart(title, says, series, x=Axis("p"), y=Axis(metric, limits=limits), area=area)
 
 
-def improvement_area(curves: Mapping[str, Curve], order: Sequence[str]) -> Area | None:
-    """Find what the best PSL gains over SL, at the noise levels that both have.
+def improvement_area(curves: Mapping[str, Curve], order: Sequence[str], gain: Gain) -> Area | None:
+    """Find what the best loss gains over another, at the noise levels that both have.
 
     Args:
         curves: noise level and value, by loss.
         order: the losses in the order of their styles.
+        gain: which losses are compared.
     """
-    base: dict[float, float] = {}
-    for loss, curve in curves.items():
-        # Runs say `sl`, tables of a paper `SL`.
-        if loss.lower() == BASE:
-            base = dict(curve)
-            break
-
+    base = dict(curves.get(gain.over, ()))
     best = ""
     best_ratio = 0.0
     for loss, curve in curves.items():
         ratios = _ratios(curve, base)
         # An area needs two points at least.
-        if not loss.lower().startswith("psl") or len(ratios) < 2:
+        if loss not in gain.of or len(ratios) < 2:
             continue
         ratio = statistics.fmean(ratios.values())
         if not best or ratio > best_ratio:
@@ -131,14 +135,14 @@ def improvement_area(curves: Mapping[str, Curve], order: Sequence[str]) -> Area 
         lower.append((p, base[p]))
         upper.append((p, values[p]))
         notes[p] = f"{100 * (ratio - 1):+.1f} %"
-    return Area(f"{best} over SL", lower, upper, list(order).index(best), notes)
+    return Area(f"{best} over {gain.over}", lower, upper, list(order).index(best), notes)
 
 
 def _ratios(curve: Curve, base: Mapping[float, float]) -> dict[float, float]:
     ratios = {}
     for p, value in curve:
         below = base.get(p, 0.0)
-        # SL may have no value at this level, or find nothing at all.
+        # The other may have no value at this level, or find nothing at all.
         if below > 0:
             ratios[p] = value / below
     return ratios

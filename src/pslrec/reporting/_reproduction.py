@@ -29,51 +29,32 @@ from pslrec.reporting._improvement import improvement_blocks
 from pslrec.reporting._noise import ByLoss, mean_curves, noise_chart
 from pslrec.reporting._results import (
     HYPER,
-    LOSS_ORDER,
-    METRICS,
     NAMED,
     NEEDED,
-    TITLES,
+    Presentation,
     Result,
     Row,
     columns_of,
     differing_columns,
+    metric_title,
+    metrics_of,
     number_in,
     read_results,
     results_of,
 )
 from pslrec.reporting._runs import write_report
-from pslrec.reporting._surrogates import surrogate_section
 
-# A cell within this share of the published value counts as close to it.
-CLOSE = 0.02
-INTERPRETATIONS = "noise-interpretations"
-ORDER = (
-    "claims",
-    "iid",
-    "ood",
-    "noise",
-    INTERPRETATIONS,
-    "softplus",
-    "forms",
-    "theory",
-    "datasets",
-)
-TABLE_TITLES = {
+# Files that any paper may have.
+TITLES = {
     "claims": "Claims of the paper",
-    "theory": "Theory",
     "datasets": "Data sets",
-    "iid": "IID (Table 1)",
-    "ood": "Popularity shift (Table 2)",
-    "noise": "Noise (Figures 2 and C.1-C.8)",
-    INTERPRETATIONS: "Readings of the noise setting",
-    "softplus": "Softplus (C.2)",
-    "forms": "Temperature inside and outside",
-    "forms-search": "Settings tried for the inside temperature",
     "cutoffs": "Other list lengths",
+    "significance": "Significance",
 }
 # What else than data set, backbone and loss may tell cells apart.
 EXTRA = NAMED[3:]
+# Fewer levels make no curve.
+FEWEST_LEVELS = 3
 # What runs of one pair of noise charts have in common.
 CURVES = ("backbone", "dataset", "setting", "mode", "protocol")
 # Only the first rows of a longer table are shown; the CSV file has all of them.
@@ -86,13 +67,15 @@ MOST_BARS = 40
 MOST_COMMITS = 12
 
 
-def reproduction_report(results_directory: Path, out: Path, *, title: str = "Reproduction") -> Path:
+def reproduction_report(
+    results_directory: Path, out: Path, *, presentation: Presentation | None = None
+) -> Path:
     """Write the report of a reproduction.
 
     Args:
         results_directory: holds a CSV file per table, with a row per run.
         out: the HTML file to write; an older one is replaced.
-        title: heading of the page.
+        presentation: how the paper wants its results shown.
 
     Returns:
         The file written.
@@ -103,42 +86,40 @@ def reproduction_report(results_directory: Path, out: Path, *, title: str = "Rep
             f"`results_directory` must hold CSV files of results, found none in {results_directory}"
         )
     tables = {file.stem: read_results(file) for file in files}
-    return write_report(reproduction_document(tables, title), out)
+    return write_report(reproduction_document(tables, presentation), out)
 
 
 def reproduction_document(
-    tables: Mapping[str, Sequence[Row]], title: str = "Reproduction"
+    tables: Mapping[str, Sequence[Row]], presentation: Presentation | None = None
 ) -> Document:
     """Put the report of a reproduction together, before it is rendered.
 
     Args:
         tables: rows of each table, by name; a table without the columns of results is shown as it
             is.
-        title: heading of the page.
+        presentation: how the paper wants its results shown.
     """
+    shown = presentation or Presentation()
     of_results = {name: rows for name, rows in tables.items() if _has_results(rows)}
     runs = _distinct(of_results)
-    sections = [Section("Summary", _summary(runs))]
-    for name in sorted(tables, key=_order):
-        rows = tables[name]
-        heading = TABLE_TITLES.get(name, name.replace("_", " ").capitalize())
+    sections = [Section("Summary", _summary(runs, shown.tolerance))]
+    order = ["claims", *shown.tables]
+    for name in sorted(tables, key=lambda name: (name not in order, name)):
+        if name not in order:
+            order.append(name)
+    for name in order:
+        rows = tables.get(name, [])
+        titles = {**TITLES, **shown.tables}
+        heading = titles.get(name, name.replace("_", " ").capitalize())
         if name in of_results:
-            sections.append(Section(heading, _results_blocks(name, rows)))
+            sections.append(Section(heading, _results_blocks(rows, shown)))
         elif rows:
-            sections.append(Section(heading, _other_blocks(name, rows)))
-    # The same figures for every reproduction: they explain what the losses do, so they come last.
-    sections.append(surrogate_section())
-    return Document(title, f"{len(runs)} runs compared with the published numbers", sections)
+            sections.append(Section(heading, _other_blocks(name, rows, shown)))
+    return Document(shown.title, f"{len(runs)} runs compared with the published numbers", sections)
 
 
 def _has_results(rows: Sequence[Row]) -> bool:
-    return len(rows) > 0 and set(NEEDED) <= rows[0].keys()
-
-
-def _order(name: str) -> tuple[int, str]:
-    if name in ORDER:
-        return ORDER.index(name), name
-    return len(ORDER), name
+    return len(rows) > 0 and set(NEEDED) <= rows[0].keys() and bool(metrics_of(rows))
 
 
 def _distinct(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -152,7 +133,7 @@ def _distinct(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     return list(found.values())
 
 
-def _summary(runs: Sequence[Row]) -> list[Block]:
+def _summary(runs: Sequence[Row], tolerance: float) -> list[Block]:
     if not runs:
         return [Text("No table holds runs: none has the columns of results.", "warning")]
     commits = set()
@@ -163,7 +144,7 @@ def _summary(runs: Sequence[Row]) -> list[Block]:
         # As Python writes it in our own files, or as others do.
         if row.get("selected_on_test", "").lower() == "true":
             n_on_test += 1
-    blocks: list[Block] = [Tiles(_summary_tiles(runs))]
+    blocks: list[Block] = [Tiles(_summary_tiles(runs, tolerance))]
     if commits:
         noun = "commit"
         if len(commits) > 1:
@@ -179,18 +160,19 @@ def _summary(runs: Sequence[Row]) -> list[Block]:
     return blocks
 
 
-def _summary_tiles(runs: Sequence[Row]) -> list[Tile]:
+def _summary_tiles(runs: Sequence[Row], tolerance: float) -> list[Tile]:
     cells = results_of(runs)
+    metric = metrics_of(runs)[-1]
     differences = []
     n_close = 0
     for cell in cells:
         # After a comma, a setting says what is unusual about it, such as a reading of the paper
         # that does not fit it: such a cell is no attempt to come close.
         is_usual = "," not in cell.key["setting"]
-        difference = cell.difference("ndcg20")
+        difference = cell.difference(metric)
         if is_usual and difference is not None:
             differences.append(difference)
-            if abs(difference) <= CLOSE:
+            if abs(difference) <= tolerance:
                 n_close += 1
     seconds = []
     for row in runs:
@@ -202,28 +184,26 @@ def _summary_tiles(runs: Sequence[Row]) -> list[Tile]:
     if differences:
         close = f"{n_close} of {len(differences)}"
         median = f"{100 * statistics.median(differences):+.1f} %"
-        label = f"NDCG@20 within {CLOSE:.0%}"
+        label = f"{metric_title(metric)} within {tolerance:.0%}"
         tiles.append(Tile(label, close, "cells with a published value"))
-        tiles.append(Tile("Median difference", median, "in NDCG@20"))
+        tiles.append(Tile("Median difference", median, f"in {metric_title(metric)}"))
     if seconds:
         hours = f"{sum(seconds) / 3600:.1f} h"
         tiles.append(Tile("Training", hours, "all runs together"))
     return tiles
 
 
-def _results_blocks(name: str, rows: Sequence[Row]) -> list[Block]:
+def _results_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     """The tables and charts of one table of results."""
     results = results_of(rows)
-    by_loss = sorted(results, key=_loss_order)
+    by_loss = sorted(results, key=lambda result: shown.loss_order(result.key["loss"]))
     places: dict[tuple[str, str], list[Result]] = {}
     for result in by_loss:
         place = (result.key["dataset"], result.key["backbone"])
         places.setdefault(place, []).append(result)
 
     blocks: list[Block] = []
-    # The readings of the noise setting were tried at two levels only, which make no curves.
-    if name != INTERPRETATIONS:
-        blocks += _noise_blocks(rows)
+    blocks += _noise_blocks(rows, shown)
     charts = []
     for dataset, backbone in sorted(places):
         title = f"{backbone} on {dataset}"
@@ -232,7 +212,7 @@ def _results_blocks(name: str, rows: Sequence[Row]) -> list[Block]:
         chart = _difference_chart(title, members)
         if chart is not None:
             charts.append(chart)
-    blocks += improvement_blocks(results)
+    blocks += improvement_blocks(results, shown.gain)
     if charts:
         # Charts of one height side by side leave no holes in the page.
         charts.sort(key=lambda chart: -chart.size[1])
@@ -240,10 +220,6 @@ def _results_blocks(name: str, rows: Sequence[Row]) -> list[Block]:
     every_run = _plain_table("A row per run", rows)
     blocks.append(Fold(f"All runs ({len(rows)})", [every_run]))
     return blocks
-
-
-def _loss_order(result: Result) -> int:
-    return LOSS_ORDER.get(result.key["loss"], len(LOSS_ORDER))
 
 
 def _columns_of(results: Sequence[Result]) -> list[str]:
@@ -261,8 +237,8 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
     rows = []
     for result in results:
         row = list(map(words, result.named(columns)))
-        row.append(number(float(len(result.ours["ndcg20"])), ".0f"))
-        for metric in METRICS:
+        row.append(number(float(result.n_runs), ".0f"))
+        for metric in result.ours:
             row.append(_ours_cell(result, metric))
             row.append(number(result.published.get(metric)))
             row.append(percent(result.difference(metric)))
@@ -282,8 +258,8 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
     if common:
         caption += f"; {', '.join(common)}"
     heads = [*columns, "seeds"]
-    for metric in METRICS:
-        heads += [TITLES[metric], "published", "difference"]
+    for metric in results[0].ours:
+        heads += [metric_title(metric), "published", "difference"]
     return Table(caption, [*heads, "inside noise"], rows)
 
 
@@ -297,37 +273,39 @@ def _ours_cell(result: Result, metric: str) -> Cell:
 
 def _noise_cell(result: Result) -> Cell:
     inside = []
-    for metric in METRICS:
+    for metric in result.ours:
         is_inside = result.is_inside_noise(metric)
         if is_inside is None:
             if not result.published:
                 return words(None, "muted")
             return words("too few seeds", "muted")
         if is_inside:
-            inside.append(TITLES[metric])
+            inside.append(metric_title(metric))
     if not inside:
         return words("no")
-    if len(inside) < len(METRICS):
+    if len(inside) < len(result.ours):
         return words(f"{inside[0]} only")
     return words("yes")
 
 
 def _difference_chart(title: str, results: Sequence[Result]) -> Chart | None:
     columns = _columns_of(results)
+    metric = list(results[0].ours)[-1]
     bars = []
     for result in results:
-        difference = result.difference("ndcg20")
+        difference = result.difference(metric)
         if difference is not None:
             name = " · ".join(filter(None, result.named(columns)))
             bars.append((name, 100 * difference))
     if not 0 < len(bars) <= MOST_BARS:
         return None
-    says = "How far our mean NDCG@20 is above or below the published one, in percent of the latter."
-    axis = Axis("difference in NDCG@20, %")
+    name = metric_title(metric)
+    says = f"How far our mean {name} is above or below the published one, in percent of the latter."
+    axis = Axis(f"difference in {name}, %")
     return bar_chart(f"{title}: ours against published", says, bars, axis=axis, pattern="+.1f")
 
 
-def _noise_blocks(rows: Sequence[Row]) -> list[Block]:
+def _noise_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         # Nothing and 0 both mean a run without noise, which is no point of these curves.
@@ -337,14 +315,14 @@ def _noise_blocks(rows: Sequence[Row]) -> list[Block]:
     for (backbone, dataset, *others), members in groups.items():
         how = ", ".join(filter(None, others))
         title = f"{backbone} on {dataset}, {how}"
-        for metric in METRICS:
-            charts = _noise_pair(title, members, metric)
+        for metric in metrics_of(rows):
+            charts = _noise_pair(title, members, metric, shown)
             if charts:
                 blocks.append(Charts(charts))
     return blocks
 
 
-def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
+def _noise_pair(title: str, rows: Sequence[Row], metric: str, shown: Presentation) -> list[Chart]:
     """Our curves and the published ones, each where there are any, on the same axes."""
     pair = []
     values: list[float] = []
@@ -361,8 +339,8 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
             longest = max(longest, len(curve))
             for _, value in curve:
                 values.append(value)
-        # Single points make no curve, but still widen the axis.
-        if longest > 1:
+        # Few points make no curve, but still widen the axis.
+        if longest >= FEWEST_LEVELS:
             pair.append((source, curves))
 
     every_loss = {row["loss"] for row in rows}
@@ -372,7 +350,8 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
         chart = noise_chart(
             f"{title}: {source}",
             curves,
-            metric=TITLES[metric],
+            metric=metric_title(metric),
+            gain=shown.gain,
             losses=losses,
             limits=(min(values), max(values)),
         )
@@ -380,10 +359,10 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str) -> list[Chart]:
     return charts
 
 
-def _other_blocks(name: str, rows: Sequence[Row]) -> list[Block]:
+def _other_blocks(name: str, rows: Sequence[Row], shown: Presentation) -> list[Block]:
     """A table that holds no runs: the claims, or anything else as it stands in its file."""
     if name == "claims":
-        blocks = claims_blocks(rows)
+        blocks = claims_blocks(rows, shown.other_reading)
         if blocks:
             return blocks
     table = _plain_table(f"{name}.csv", rows)

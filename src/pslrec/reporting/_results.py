@@ -4,36 +4,61 @@ import csv
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
 from pslrec.reporting._seed_noise import is_inside_noise
 
 Row = Mapping[str, str]
-METRICS = ("recall20", "ndcg20")
-TITLES = {"recall20": "Recall@20", "ndcg20": "NDCG@20"}
-NEEDED = ("dataset", "backbone", "loss", "seed", "ours_recall20", "ours_ndcg20")
+NEEDED = ("dataset", "backbone", "loss", "seed")
+OURS = "ours_"
+ABBREVIATIONS = ("ndcg", "dcg", "map", "mrr", "auc")
 # What tells one cell of a table from another: everything but the seed and what came out.
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
-# In the order of the paper: the losses it compares with, then its own; any other loss comes last.
-_PRINTED = (
-    "BPR",
-    "LLPAUC",
-    "SL",
-    "AdvInfoNCE",
-    "BSL",
-    "PSL-tanh",
-    "PSL-atan",
-    "PSL-relu",
-    "PSL-softplus",
-    "SL@20",
-)
-# The losses that the paper proposes; PSL-softplus is its counterexample.
-PROPOSED = ("PSL-tanh", "PSL-atan", "PSL-relu")
-LOSS_ORDER = {name: place for place, name in enumerate(_PRINTED)}
 # Settings that a table is usually too narrow to show, but that make runs different cells.
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The gain that a paper is about.
+
+    Args:
+        of: losses, of which the best counts.
+        over: the loss they are compared with.
+    """
+
+    of: Sequence[str]
+    over: str
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How a paper wants its results shown; without one, as they stand in the files.
+
+    Args:
+        title: heading of the page.
+        tables: titles by name, in the order to show them.
+        losses: in the order of the tables.
+        gain: what the tables are about.
+        tolerance: a value within this share of the published one counts as close.
+        other_reading: what the column of this name in the claims means.
+    """
+
+    title: str = "Reproduction"
+    tables: Mapping[str, str] = field(default_factory=dict)
+    losses: Sequence[str] = ()
+    gain: Gain | None = None
+    tolerance: float = 0.02
+    other_reading: str = ""
+
+    def loss_order(self, loss: str) -> int:
+        """Where a loss stands; those that are not named come last."""
+        losses = list(self.losses)
+        if loss in losses:
+            return losses.index(loss)
+        return len(losses)
 
 
 @dataclass(frozen=True)
@@ -53,6 +78,11 @@ class Result:
     def named(self, names: Iterable[str]) -> tuple[str, ...]:
         """The values of some of its columns."""
         return tuple(self.key[name] for name in names)
+
+    @property
+    def n_runs(self) -> int:
+        """How many seeds there are."""
+        return max(map(len, self.ours.values()))
 
     def mean(self, metric: str) -> float | None:
         """Our mean over seeds; `None` where no run has the metric."""
@@ -82,6 +112,35 @@ class Result:
         if published is None:
             return None
         return is_inside_noise(self.ours[metric].values(), published)
+
+
+def metrics_of(rows: Sequence[Row]) -> list[str]:
+    """The metrics that a table has, in the order of its columns.
+
+    >>> metrics_of([{"loss": "SL", "ours_recall20": "0.1", "published_recall20": "0.1"}])
+    ['recall20']
+    """
+    found = []
+    for row in rows[:1]:
+        for name in row:
+            if name.startswith(OURS):
+                found.append(name.removeprefix(OURS))
+    return found
+
+
+def metric_title(metric: str) -> str:
+    """A metric as people write it.
+
+    >>> metric_title("recall20"), metric_title("ndcg@20")
+    ('Recall@20', 'NDCG@20')
+    """
+    name = metric.rstrip("0123456789")
+    length = metric.removeprefix(name)
+    name = name.removesuffix("@")
+    title = name.capitalize()
+    if name in ABBREVIATIONS:
+        title = name.upper()
+    return "@".join(filter(None, (title, length)))
 
 
 def differing_columns(
@@ -120,7 +179,7 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
     for key, members in groups.items():
         ours = {}
         published = {}
-        for metric in METRICS:
+        for metric in metrics_of(rows):
             ours[metric] = _by_seed(members, f"ours_{metric}")
             # The published value belongs to the cell, so every run of it repeats the same one.
             printed = number_in(members[0].get(f"published_{metric}"))

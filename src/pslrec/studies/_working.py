@@ -180,8 +180,11 @@ class _Worker:
             if not isinstance(error, BudgetSpent):
                 raise
         except PslrecError as error:
+            if is_about_room(error):
+                # The books cannot be written either; a trial that is not over is taken up again.
+                raise
             attempt.leave(str(error))
-            if is_about_room(error) or not self.keeps_going:
+            if not self.keeps_going:
                 raise
         if not attempt.left:
             self.cost += attempt.cell.cost

@@ -41,8 +41,8 @@ def run_cell(attempt: Attempt) -> dict[str, Any]:
 
 
 def keep_users(attempt: Attempt, result: EvaluationResult) -> None:
-    """Write `per_user.safetensors`: rows of users, and Recall@20 and NDCG@20 of each."""
+    """Write `per_user.safetensors`: rows of users, and every metric of each."""
     tensors = {"users": torch.from_numpy(result.users.copy()).long()}
-    for name in ("recall@20", "ndcg@20"):
-        tensors[name] = torch.from_numpy(result.per_user[name]).float().contiguous()
+    for name, values in result.per_user.items():
+        tensors[name] = torch.from_numpy(values).float().contiguous()
     write_tensors(attempt.directory / PER_USER, tensors, {"protocol": result.protocol})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pslrec.artifacts import ArtifactError
-from pslrec.reporting import reproduction_report
+from pslrec.reporting import Gain, Presentation, reproduction_report
 from pslrec.reporting._claims import claims_blocks
 from pslrec.reporting._document import MISSING, Table
 from pslrec.reporting._reproduction import reproduction_document
@@ -14,6 +14,12 @@ from pslrec.reporting._results import read_results, results_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 RESULTS = REPOSITORY / "reproductions" / "psl-neurips-2024" / "results"
+PAPER = Presentation(
+    tables={"iid": "IID (Table 1)", "noise": "Noise"},
+    losses=("BPR", "SL", "PSL-relu", "PSL-softplus"),
+    gain=Gain(("PSL-tanh", "PSL-relu"), "SL"),
+    other_reading="the value if they are drawn among all pairs",
+)
 
 
 def row(
@@ -79,7 +85,8 @@ def test_report_shows_published_ours_difference_and_gain(tmp_path):
         row("PSL-softplus", 1, 0.26, published="0.24"),
     ]
     write(tmp_path / "results", "iid", rows)
-    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    out = tmp_path / "r.html"
+    page = reproduction_report(tmp_path / "results", out, presentation=PAPER).read_text()
     assert "IID (Table 1)" in page
     assert "+4.8 %" in page  # 0.22 / 0.21
     assert "+10.0 %" in page  # 0.22 / 0.2, ours
@@ -99,16 +106,44 @@ def test_a_run_that_two_tables_show_is_counted_once(tmp_path):
 
 
 def test_noise_is_drawn_for_ours_and_published(tmp_path):
+    curves = {
+        "SL": {0.1: 0.2, 0.3: 0.15, 0.5: 0.1},
+        "PSL-relu": {0.1: 0.21, 0.3: 0.16, 0.5: 0.12},
+    }
     rows = [
         row(loss, 1, value, noise=p, published=str(value))
-        for loss, curve in {"SL": {0.1: 0.2, 0.5: 0.1}, "PSL-relu": {0.1: 0.21, 0.5: 0.12}}.items()
+        for loss, curve in curves.items()
         for p, value in curve.items()
     ]
     write(tmp_path / "results", "noise", rows)
-    page = reproduction_report(tmp_path / "results", tmp_path / "r.html").read_text()
+    out = tmp_path / "r.html"
+    page = reproduction_report(tmp_path / "results", out, presentation=PAPER).read_text()
     assert "MF on Toys, iid, sampled, paper: ours" in page
     assert "MF on Toys, iid, sampled, paper: published" in page
     assert "+20.0 % at p = 0.5" in page
+    write(tmp_path / "results", "noise", [each for each in rows if each["noise"] != "0.3"])
+    page = reproduction_report(tmp_path / "results", out, presentation=PAPER).read_text()
+    assert "paper: ours" not in page, "two levels make no curve"
+
+
+def test_without_a_presentation_nothing_is_compared_and_losses_stay_in_order(tmp_path):
+    rows = [row("PSL-relu", 1, 0.22), row("SL", 1, 0.2)]
+    document = reproduction_document({"iid": rows})
+    (section,) = (each for each in document.sections if each.title == "Iid")
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    assert [cells[0].text for cells in table.rows] == ["PSL-relu", "SL"]
+
+
+def test_metrics_are_those_that_the_columns_name():
+    other = {
+        name.replace("ndcg20", "map10"): value
+        for name, value in row("SL", 1, 0.2).items()
+        if "recall" not in name
+    }
+    document = reproduction_document({"iid": [other]})
+    (section,) = (each for each in document.sections if each.title == "Iid")
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    assert table.columns[2:4] == ["MAP@10", "published"]
 
 
 def test_tables_of_other_kinds_and_empty_ones_are_no_error(tmp_path):
@@ -128,7 +163,7 @@ def test_every_backbone_and_data_set_has_a_table_of_its_own_in_the_order_of_the_
     ]
     (section,) = (
         each
-        for each in reproduction_document({"iid": rows}).sections
+        for each in reproduction_document({"iid": rows}, PAPER).sections
         if each.title == "IID (Table 1)"
     )
     tables = [block for block in section.blocks if isinstance(block, Table)]
@@ -181,7 +216,7 @@ def test_claims_that_can_be_read_in_two_ways_have_both_values():
     }
     plain = {**claim, "claim": "PSL-relu is above SL", "other_reading_pct": ""}
     undecided = {**claim, "verdict": "needs seeds"}
-    _, table, note, folded = claims_blocks([claim, plain, undecided])
+    _, table, note, folded = claims_blocks([claim, plain, undecided], PAPER.other_reading)
     assert table.columns[5:] == ["published", "other reading", "where"]
     assert [cells[6].text for cells in table.rows] == ["-0.82", MISSING]
     assert [cells[6].value for cells in folded.blocks[0].rows] == [-0.82]

@@ -20,6 +20,7 @@ from pslrec.reporting._comparison import holm
 from pslrec.reporting._distributions import group_edges, group_names
 from pslrec.reporting._measures import hits
 from pslrec.reporting._noise import improvement_area
+from pslrec.reporting._results import Gain
 from pslrec.rows import Rows
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -248,7 +249,7 @@ def test_noise_curves_show_the_gain_of_psl(make_run, tmp_path):
     ]
     page = report(runs, tmp_path)
     assert "Noise" in Outline(page).titles
-    assert "psl-relu over SL: +10.0 % at p = 0.1, +50.0 % at p = 0.5" in page
+    assert "psl-relu over sl: +10.0 % at p = 0.1, +50.0 % at p = 0.5" in page
 
 
 def test_improvement_takes_the_best_psl_where_both_have_values():
@@ -257,10 +258,11 @@ def test_improvement_takes_the_best_psl_where_both_have_values():
         "PSL-tanh": [(0.1, 1.1), (0.3, 9.0), (0.5, 0.6)],
         "BPR": [(0.1, 5.0)],
     }
-    area = improvement_area(curves, list(curves))
+    gain = Gain(["PSL-tanh"], "SL")
+    area = improvement_area(curves, list(curves), gain)
     assert area is not None
     assert area.upper == [(0.1, 1.1), (0.5, 0.6)]
-    assert improvement_area({"BPR": [(0.1, 1.0)]}, ["BPR"]) is None
+    assert improvement_area({"BPR": [(0.1, 1.0)]}, ["BPR"], gain) is None
 
 
 def test_runs_on_different_data_are_not_compared(make_run, tmp_path):

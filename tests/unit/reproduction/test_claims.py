@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from pslrec.errors import ConfigError
 from pslrec.reporting import verdict_over_seeds
-from pslrec.reproduction import claims
-from pslrec.reproduction.results import COLUMNS, CUTOFF_COLUMNS, Results, Row
+from pslrec.reproduction import Results, _claims
+from pslrec.reproduction._claims import ClaimsFile, read_claims, tables
+from pslrec.reproduction._published import Row
 
+PAPER = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
+COLUMNS = Results(PAPER / "results").columns
+CLAIMS = read_claims(PAPER)
 PLACE = {"dataset": "Amazon-Electronic", "backbone": "MF", "mode": "catalog", "protocol": "paper"}
 
 
@@ -28,8 +33,13 @@ def row(loss: str, seed: int, ndcg: float, recall: float = 0.1, **columns: str) 
     return plain | {"seconds": "1"} | values | columns
 
 
+def check(results: Results) -> list[Row]:
+    assert CLAIMS is not None
+    return _claims.check(CLAIMS, results)
+
+
 def verdicts(results: Results) -> dict[str, str]:
-    return {found["claim"]: found["verdict"] for found in claims.check(results)}
+    return {found["claim"]: found["verdict"] for found in check(results)}
 
 
 @pytest.fixture
@@ -67,7 +77,7 @@ def test_two_seeds_are_not_enough(results: Results) -> None:
     for loss, value in (("SL", 0.05), ("PSL-relu", 0.06)):
         results.add("iid", [row(loss, seed, value + 0.0001 * seed) for seed in (1, 2)])
     assert verdicts(results)["PSL-relu is above SL in NDCG@20 (IID)"] == "needs seeds"
-    judged, unjudged = claims.tables(claims.check(results))
+    judged, unjudged = tables(check(results))
     assert (judged.rows, unjudged.rows[0][2]) == ([], "**needs seeds**")
 
 
@@ -81,7 +91,7 @@ def test_gains_are_compared_between_metrics_and_settings(results: Results) -> No
             "ood",
             [row("SL", seed, 0.014, **ood), row("PSL-relu", seed, 0.0149 + seed * 1e-6, **ood)],
         )
-    found = {each["claim"]: each for each in claims.check(results)}
+    found = {each["claim"]: each for each in check(results)}
     assert found["its gain in NDCG@20 is above that in Recall@20 (IID)"]["verdict"] == "holds"
     shift = found["its gain in the OOD setting is above that in the IID setting"]
     assert shift["verdict"] == "holds"
@@ -135,7 +145,7 @@ def test_claims_about_noise_say_what_the_other_reading_of_it_gives(results: Resu
                 sl = row("SL", seed, 0.02, noise=noise, **columns)
                 relu = row("PSL-relu", seed, 0.02 * (1 + share) + jitter, noise=noise, **columns)
                 results.add(columns["table"], [sl, relu])
-    found = {each["claim"]: each for each in claims.check(results)}
+    found = {each["claim"]: each for each in check(results)}
     above_ten = found["its gain at p = 0.5 is above 10 %"]
     assert (above_ten["verdict"], above_ten["value_pct"], above_ten["other_reading_pct"]) == (
         "holds",
@@ -147,7 +157,7 @@ def test_claims_about_noise_say_what_the_other_reading_of_it_gives(results: Resu
         == "9.00"
     )
     assert found["PSL-relu is above SL in NDCG@20 (IID)"]["other_reading_pct"] == ""
-    judged_table, *_ = claims.tables(list(found.values()))
+    judged_table, *_ = tables(list(found.values()), CLAIMS.note)
     assert judged_table.header[-1] == "other reading"
     assert "drawn among all pairs" in judged_table.notes[0]
 
@@ -156,7 +166,7 @@ def test_one_seed_of_another_loss_is_judged_by_the_noise_of_sl(results: Results)
     results.add("iid", [row("SL", seed, 0.050 + 0.0001 * seed) for seed in (1, 2, 3)])
     results.add("iid", [row("PSL-softplus", 1, 0.04)])
     found = next(
-        each for each in claims.check(results) if each["claim"] == "SL is above PSL-softplus (IID)"
+        each for each in check(results) if each["claim"] == "SL is above PSL-softplus (IID)"
     )
     assert (found["verdict"], found["seeds"]) == ("holds", "3 and 1")
 
@@ -170,7 +180,7 @@ def test_forms_and_other_list_lengths_are_judged(results: Results) -> None:
             row(loss, seed, 0.0) | {"k": "5", "recall": "0.1", "ndcg": ndcg}
             for loss, ndcg in (("SL", "0.03"), ("PSL-relu", "0.03"))
         ]
-        results.add_cutoffs([{name: each[name] for name in CUTOFF_COLUMNS} for each in at_five])
+        results.add_cutoffs(at_five)
     found = verdicts(results)
     assert found["PSL-tanh with the temperature outside is above inside"] == "holds"
     assert found["PSL-relu is above SL in NDCG@5 (IID)"] == "inside noise"
@@ -181,8 +191,8 @@ def test_tries_and_distinct_negatives_are_no_evidence(results: Results) -> None:
         for loss in ("SL", "PSL-relu"):
             results.add("iid", [row(loss, seed, 0.05, setting="iid, 3 epochs")])
             results.add("iid", [row(loss, seed, 0.05, negatives="1000 distinct")])
-    assert claims.check(results) == []
-    (table,) = claims.tables([])
+    assert check(results) == []
+    (table,) = tables([])
     assert table.notes == ["No claim has enough seeds yet."]
 
 
@@ -192,11 +202,11 @@ def test_published_numbers_go_through_the_same_arithmetic(results: Results) -> N
         results.add("iid", [row(loss, seed, 0.05, published_ndcg20=value) for seed in (1, 2, 3)])
     (found,) = [
         each
-        for each in claims.write(results)
+        for each in check(results)
         if each["claim"].startswith("PSL-relu is above SL in NDCG@20")
     ]
     assert float(found["published_pct"]) == pytest.approx(100 * (0.0541 / 0.0529 - 1), abs=0.01)
-    assert results.rows("claims")[0]["verdict"] == "inside noise"
+    assert found["verdict"] == "inside noise"
 
 
 def test_paired_seeds_make_a_steady_difference_visible() -> None:
@@ -205,3 +215,53 @@ def test_paired_seeds_make_a_steady_difference_visible() -> None:
     assert verdict_over_seeds(better, noisy).verdict == "holds"
     shifted = {seed + 10: value for seed, value in better.items()}
     assert verdict_over_seeds(shifted, noisy).verdict == "inside noise"
+
+
+def checked(results: Results, **claim: object) -> Row:
+    (found,) = _claims.check(
+        ClaimsFile.model_validate({"claims": [{"text": "x", **claim}]}), results
+    )
+    return found
+
+
+def test_a_claim_is_two_cells_a_relation_and_a_threshold(results: Results) -> None:
+    for seed in (1, 2, 3):
+        jitter = seed * 1e-6
+        results.add("iid", [row("SL", seed, 0.050 + jitter), row("BPR", seed, 0.045 + jitter)])
+    bpr, sl = ({"loss": loss, "setting": "iid"} for loss in ("BPR", "SL"))
+    above = checked(results, first=sl, second=bpr)
+    assert (above["verdict"], above["value_pct"]) == ("holds", "11.11")  # 0.050 / 0.045
+    assert checked(results, first=sl, second=bpr, unit="first")["value_pct"] == "10.00"
+    below = checked(results, first=bpr, second=sl, relation="below")
+    assert (below["verdict"], below["value_pct"]) == ("holds", "10.00")  # of SL
+    assert checked(results, first=bpr, second=sl)["verdict"] == "fails"
+    far = checked(results, first=sl, second=bpr, threshold=0.2)
+    assert (far["verdict"], far["value_pct"]) == ("fails", "-8.89")
+    gain = checked(results, first=sl, first_over=bpr, threshold=0.1)
+    assert (gain["verdict"], gain["value_pct"]) == ("holds", "1.11")
+
+
+def test_a_cell_may_allow_several_values_of_a_column(results: Results) -> None:
+    for seed, mode in ((1, "outside"), (2, "inside")):
+        results.add("iid", [row("PSL-relu", seed, 0.05, form=mode)])
+    several = {"loss": "PSL-relu", "setting": "iid", "form": ["outside", "inside"]}
+    assert checked(results, first=several)["seeds"] == "2"
+    assert checked(results, first=several | {"form": "inside"})["seeds"] == "1"
+
+
+def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    assert read_claims(tmp_path) is None
+    (tmp_path / "claims.toml").write_text("[[claims]]\ntext = 'x'\nfirts = { loss = 'SL' }\n")
+    with pytest.raises(ConfigError, match="does not hold claims"):
+        read_claims(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["psl-neurips-2024", "slatk-kdd-2025", "lightgcn-splits"])
+def test_the_committed_claims_are_what_the_committed_results_give(name: str) -> None:
+    folder = PAPER.parent / name
+    claims = read_claims(folder)
+    assert claims is not None
+    results = Results(folder / "results")
+    found = _claims.check(claims, results)
+    recorded = results.rows("claims")
+    assert [{**dict.fromkeys(_claims.COLUMNS, ""), **each} for each in found] == recorded

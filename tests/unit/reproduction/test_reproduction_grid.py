@@ -6,9 +6,9 @@ import pytest
 
 from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
-from pslrec.reproduction.cells import identity_of
-from pslrec.reproduction.grid import Choice, Grid
-from pslrec.reproduction.results import Results
+from pslrec.reproduction import Choice, Grid, Results, find_paper, identity_of, included_papers
+from pslrec.reproduction._results import by_identity
+from pslrec.reproduction._running import key_of
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
 
@@ -27,7 +27,7 @@ def only(grid: Grid, table: str, **choice: object) -> dict[str, object]:
 def test_table_1_has_every_printed_row(grid: Grid) -> None:
     cells = grid.cells("iid", Choice(datasets=["book", "electronic", "movie", "gowalla"]))
     found = {
-        (cell.backbone, cell.loss, cell.dataset) for cell in cells if cell.published.where == "iid"
+        (cell.backbone, cell.loss, cell.dataset) for cell in cells if cell.published_in == "iid"
     }
     assert len(found) == 96
     assert len({cell.identity for cell in cells}) == len(cells)
@@ -40,7 +40,7 @@ def test_table_1_has_every_printed_row(grid: Grid) -> None:
 def test_the_other_tables_have_their_cells(grid: Grid, table: str, n_cells: int) -> None:
     cells = grid.cells(table, Choice())
     assert len(cells) == n_cells
-    assert all(cell.published.ndcg is not None for cell in cells)
+    assert all("ndcg20" in cell.published for cell in cells)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_settings_that_were_not_printed_come_from_the_loss_that_stands_in(grid: 
     assert softplus.settings_from == "hyper_iid: PSL-tanh"
     assert softplus.settings["loss.temperature"] == 0.05
     (tanh,) = grid.cells("iid", Choice(datasets=["health"], backbones=["mf"], losses=["psl-tanh"]))
-    assert (tanh.settings_from, tanh.published.ndcg) == ("slatk_hyper: PSL", None)
+    assert (tanh.settings_from, tanh.published) == ("slatk_hyper: PSL-relu", {})
 
 
 def test_the_weight_of_the_contrast_is_another_on_electronic(grid: Grid) -> None:
@@ -112,15 +112,16 @@ def test_the_weight_of_the_contrast_is_another_on_electronic(grid: Grid) -> None
 
 def test_ood_has_its_own_settings_and_split(grid: Grid) -> None:
     (cell,) = grid.cells("ood", Choice(datasets=["electronic"], losses=["psl-relu"]))
-    assert (cell.variant, cell.settings["loss.temperature"], cell.published.ndcg) == (
+    assert (cell.split, cell.settings["loss.temperature"], cell.published["ndcg20"]) == (
         "popularity",
         0.05,
         0.0149,
     )
+    last_epoch = {"training.validate_every": 200}
     (last,) = grid.cells(
-        "ood", Choice(datasets=["electronic"], losses=["psl-relu"], last_epoch=True)
+        "ood", Choice(datasets=["electronic"], losses=["psl-relu"], settings=last_epoch)
     )
-    assert last.setting == "ood, last epoch"
+    assert last.setting == "ood, training.validate_every 200"
     assert last.settings["training.validate_every"] == last.settings["training.epochs"]
     assert last.identity != cell.identity
 
@@ -130,7 +131,7 @@ def test_noise_takes_the_settings_of_iid_and_its_interpretation(grid: Grid) -> N
     by_setting = {
         (cell.setting, cell.settings["sampling.noise.probability"]): cell for cell in cells
     }
-    assert by_setting["noise", 0.05].published.ndcg == 0.0403
+    assert by_setting["noise", 0.05].published["ndcg20"] == 0.0403
     assert (
         by_setting["noise, among all pairs, kept as positives", 0.5].settings[
             "sampling.noise.keep_positives"
@@ -146,14 +147,13 @@ def test_noise_takes_the_settings_of_iid_and_its_interpretation(grid: Grid) -> N
     assert by_setting["noise", 0.5].settings["loss.temperature"] == 0.1
 
 
-def test_levels_of_noise_can_be_chosen(grid: Grid) -> None:
-    some = Choice(datasets=["electronic"], losses=["sl"], noise=[0.5, 0.05])
+def test_values_of_any_column_can_be_chosen(grid: Grid) -> None:
+    some = Choice(datasets=["electronic"], losses=["sl"], where={"noise": ["0.50", "0.05"]})
     assert sorted(cell.columns()["noise"] for cell in grid.cells("noise", some)) == ["0.05", "0.5"]
-    assert grid.cells("iid", some)
-    with pytest.raises(
-        ConfigError, match=r"`noise` must be of 0.05, 0.1, 0.2, 0.3, 0.5, .* got 0.4"
-    ):
-        grid.cells("noise", Choice(noise=[0.4]))
+    with pytest.raises(ConfigError, match="has no cell of these"):
+        grid.cells("iid", some)
+    with pytest.raises(ConfigError, match=r"`where` must name a column .* got `noize`"):
+        grid.cells("noise", Choice(where={"noize": ["0.4"]}))
 
 
 def test_seeds_modes_and_protocols_multiply(grid: Grid) -> None:
@@ -167,7 +167,7 @@ def test_seeds_modes_and_protocols_multiply(grid: Grid) -> None:
     )
     cells = grid.cells("iid", choice)
     assert len({cell.identity for cell in cells}) == 12
-    assert len({cell.directory(Path("runs")) for cell in cells}) == 12
+    assert len({key_of(cell) for cell in cells}) == 12
     assert {cell.columns()["negatives"] for cell in cells} == {"1000", "catalog"}
 
 
@@ -175,7 +175,12 @@ def test_distinct_negatives_and_other_epochs_are_other_cells(grid: Grid) -> None
     plain = {"datasets": ["health"], "backbones": ["mf"], "losses": ["sl"]}
     cells = [
         grid.cells("iid", Choice(**plain, **more))[0]
-        for more in ({}, {"replacement": False}, {"epochs": 3}, {"epochs": 200})
+        for more in (
+            {},
+            {"settings": {"sampling.replacement": False}},
+            {"epochs": 3},
+            {"epochs": 200},
+        )
     ]
     assert [cell.columns()["negatives"] for cell in cells] == [
         "1000",
@@ -183,12 +188,17 @@ def test_distinct_negatives_and_other_epochs_are_other_cells(grid: Grid) -> None
         "1000",
         "1000",
     ]
-    assert [cell.setting for cell in cells] == ["iid", "iid", "iid, 3 epochs", "iid"]
+    assert [cell.setting for cell in cells] == [
+        "iid",
+        "iid, sampling.replacement False",
+        "iid, 3 epochs",
+        "iid",
+    ]
     assert len({cell.identity for cell in cells}) == 3
 
 
 def test_rows_that_are_there_are_found_again(grid: Grid) -> None:
-    known = Results(DIRECTORY / "results").by_identity(["iid"])
+    known = by_identity(Results(DIRECTORY / "results").rows("iid"))
     cells = grid.cells(
         "iid", Choice(backbones=["mf"], seeds=[2024, 2025, 2026], modes=["sampled", "catalog"])
     )
@@ -205,8 +215,8 @@ def test_rows_that_are_there_are_found_again(grid: Grid) -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"datasets": ["helth"]}, "no data set `helth` in the grid; did you mean `health`"),
-        ({"losses": ["xyz"]}, "no loss `xyz` in the grid; there are BPR"),
+        ({"datasets": ["helth"]}, "no data set `helth` in this paper; did you mean `health`"),
+        ({"losses": ["xyz"]}, "no loss `xyz` in this paper; there are BPR"),
         ({"backbones": ["lightgnc"]}, "did you mean `lightgcn`"),
     ],
 )
@@ -217,9 +227,67 @@ def test_unknown_names_are_refused_with_the_nearest(
         grid.cells("iid", Choice(**choice))  # type: ignore[arg-type]
 
 
-def test_a_directory_without_a_grid_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"grid\.toml cannot be read"):
+def test_settings_of_the_inside_form_are_those_that_were_found(grid: Grid) -> None:
+    inside = Choice(where={"form": ["inside"]}, modes=["catalog"])
+    found = {cell.loss: cell.settings["loss.temperature"] for cell in grid.cells("forms", inside)}
+    assert found == {"PSL-tanh": 0.1, "PSL-atan": 1.0, "PSL-relu": 0.25}
+    with pytest.raises(ConfigError, match="with printed settings"):
+        grid.cells("forms", Choice(where={"form": ["inside"]}, modes=["sampled"]))
+
+
+@pytest.mark.parametrize("name", ["psl-neurips-2024", "slatk-kdd-2025", "lightgcn-splits"])
+def test_papers_that_come_with_pslrec_are_found_and_can_be_run(name: str) -> None:
+    grid = Grid(find_paper(name))
+    assert included_papers()[name] == grid.folder
+    for table in grid.paper.tables:
+        for cell in grid.cells(table, Choice()):
+            RunConfig.from_settings({"data.source": "debian", **cell.settings}).resolved()
+
+
+def test_cells_of_both_papers_agree_where_their_rows_are_shared() -> None:
+    psl, at_k = Grid(find_paper("psl-neurips-2024")), Grid(find_paper("slatk-kdd-2025"))
+    seeds = Choice(seeds=[2024, 2025, 2026], modes=["sampled", "catalog"])
+    theirs = {}
+    for cell in psl.cells("iid", seeds):
+        name = "PSL" if cell.loss == "PSL-relu" else cell.loss
+        theirs[identity_of(cell.columns() | {"loss": name})] = cell
+    ours = {cell.identity: cell for cell in at_k.cells("table2", seeds)}
+    rows = by_identity(Results(at_k.folder / "results").rows("table2"))
+    assert len(rows) >= 70
+    for identity in rows:
+        assert ours[identity].settings == theirs[identity].settings
+
+
+def test_a_folder_without_a_paper_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"neither a folder with a paper\.toml nor a paper"):
+        find_paper(str(tmp_path))
+    with pytest.raises(ConfigError, match=r"paper\.toml cannot be read"):
         Grid(tmp_path)
-    (tmp_path / "grid.toml").write_text("[settings]\nx = 1\n")
-    with pytest.raises(ConfigError, match="is not a grid of cells"):
+    (tmp_path / "paper.toml").write_text("[settings]\nx = 1\n")
+    with pytest.raises(ConfigError, match="does not describe a paper"):
+        Grid(tmp_path)
+
+
+def test_names_and_cells_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    text = """
+title = "A paper"
+datasets = { Ours = "synthetic" }
+backbones = { MF = { name = "mf" } }
+losses = { SL = { name = "sl" }, Other = { name = "sl" } }
+[tables.one]
+title = "Table 1"
+[[tables.one.parts]]
+setting = "iid"
+datasets = ["Ours"]
+backbones = ["MF"]
+losses = ["SL"]
+vary = { "training.batch" = [1, 2] }
+"""
+    (tmp_path / "paper.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"has two cells .* whose settings differ"):
+        Grid(tmp_path).cells("one", Choice())
+    with pytest.raises(ConfigError, match="no table `two` in this paper; there are one"):
+        Grid(tmp_path).cells("two", Choice())
+    (tmp_path / "paper.toml").write_text(text.replace('losses = ["SL"]', 'losses = ["BPR"]'))
+    with pytest.raises(ConfigError, match="`BPR` is not in section `losses`, only SL, Other"):
         Grid(tmp_path)

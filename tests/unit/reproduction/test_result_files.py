@@ -1,17 +1,19 @@
 """Result files: exact columns, merging by several processes, summaries over seeds, rendering."""
 
 import csv
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from pslrec.reproduction.grid import Choice, Grid
-from pslrec.reproduction.layouts import beside, noise_tables, percent, results_tables
-from pslrec.reproduction.page import filled, tables_of, write_table
-from pslrec.reproduction.reproducing import Places, Reproduction
-from pslrec.reproduction.results import COLUMNS, Results, Row, exclusive, row_of
-from pslrec.reproduction.summaries import Sample, summarize
+from pslrec.files import exclusive
+from pslrec.reproduction import Choice, Grid, Places, Reproduction, Results, TextTable
+from pslrec.reproduction._layouts import Layout
+from pslrec.reproduction._page import filled, tables_of
+from pslrec.reproduction._published import Row
+from pslrec.reproduction._results import row_of
+from pslrec.reproduction._summaries import Sample, percent, summarize
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
 ISSUE_COLUMNS = (
@@ -31,6 +33,13 @@ def metrics(recall: float, ndcg: float) -> dict[str, object]:
     }
 
 
+METRICS = ("recall20", "ndcg20")
+
+
+def laid_out(grid: Grid, table: str, rows: list[Row]) -> list[TextTable]:
+    return Layout(grid, table).tables(summarize(rows, METRICS))
+
+
 @pytest.fixture(scope="module")
 def grid() -> Grid:
     return Grid(DIRECTORY)
@@ -43,22 +52,27 @@ def rows_of(grid: Grid, table: str, values: dict[str, list[float]], **choice: ob
         seeds = list(range(2024, 2024 + len(ndcgs)))
         cells = grid.cells(table, Choice(losses=[loss], seeds=seeds, **choice))  # type: ignore[arg-type]
         rows += [
-            row_of(cell, metrics(2 * ndcgs[cell.seed - 2024], ndcgs[cell.seed - 2024]), "abc1234")
+            row_of(
+                cell,
+                grid.paper.metrics,
+                metrics(2 * ndcgs[cell.seed - 2024], ndcgs[cell.seed - 2024]),
+                "abc1234",
+            )
             for cell in cells
         ]
     return rows
 
 
 def test_rows_have_the_columns_of_the_tables(grid: Grid, tmp_path: Path) -> None:
-    assert ", ".join(COLUMNS) == ISSUE_COLUMNS
     results = Results(tmp_path / "results")
+    assert ", ".join(results.columns) == ISSUE_COLUMNS
     results.add(
         "iid",
         rows_of(grid, "iid", {"psl-relu": [0.0535]}, datasets=["electronic"], backbones=["mf"]),
     )
     with results.path("iid").open(newline="") as file:
         header, values = list(csv.reader(file))
-    assert tuple(header) == COLUMNS
+    assert tuple(header) == results.columns
     assert ",".join(values) == (
         "iid,Amazon-Electronic,MF,PSL-relu,outside,iid,0.0,sampled,paper,2024,0.1,0.01,0.0,64,1000,0.107,0.0535,"
         "0.0838,0.0541,iid,False,195,247,abc1234"
@@ -117,30 +131,30 @@ def test_seeds_of_a_cell_are_put_together(grid: Grid) -> None:
         datasets=["electronic"],
         backbones=["mf"],
     )
-    softmax, bpr = summarize(rows)
-    assert (softmax["loss"], softmax.ndcg20.n, softmax.ndcg20.mean) == (
+    softmax, bpr = summarize(rows, METRICS)
+    assert (softmax["loss"], softmax.n_seeds, softmax.ours["ndcg20"].mean) == (
         "SL",
         3,
         pytest.approx(0.06),
     )
-    assert softmax.ndcg20.deviation == pytest.approx(0.01)
+    assert softmax.ours["ndcg20"].shown() == "0.0600 ± 0.0100"
     assert softmax.published == {"recall20": 0.0821, "ndcg20": 0.0529}
-    assert (bpr["loss"], bpr.ndcg20.deviation) == ("BPR", None)
+    assert (bpr["loss"], bpr.ours["ndcg20"].shown()) == ("BPR", "0.0500")
 
 
 def test_a_printed_number_far_from_all_seeds_is_outside() -> None:
     # Three seeds: 4.30 standard deviations times sqrt(4/3), and half a digit of the fourth decimal.
     sample = Sample({1: 0.0500, 2: 0.0501, 3: 0.0502})
     reach = 4.3027 * 0.0001 * (4 / 3) ** 0.5 + 5e-5
-    assert sample.place_of(0.0501 + reach - 1e-7) == "inside"
-    assert sample.place_of(0.0501 + reach + 1e-7) == "outside"
-    assert Sample({1: 0.05, 2: 0.06}).place_of(0.5) == "unknown"
+    assert sample.shown(0.0501 + reach - 1e-7).endswith(", inside")
+    assert sample.shown(0.0501 + reach + 1e-7).endswith(", outside")
+    assert Sample({1: 0.05, 2: 0.06}).shown(0.5) == "0.0550 ± 0.0071, -89.0 %"
 
 
 def test_a_table_shows_ours_beside_the_published_numbers(grid: Grid) -> None:
     values = {"psl-relu": [0.0535], "sl": [0.0522, 0.0523, 0.0524], "psl-tanh": [0.0520]}
     rows = rows_of(grid, "iid", values, datasets=["electronic"], backbones=["mf"])
-    (table,) = results_tables(summarize(rows), [], places=["Amazon-Electronic"])
+    (table,) = laid_out(grid, "iid", rows)
     text = table.markdown()
     assert table.title == "Amazon-Electronic, MF"
     assert (
@@ -164,7 +178,7 @@ def test_tables_of_several_settings_say_which_they_are_of(grid: Grid) -> None:
         for table in ("iid", "ood")
         for row in rows_of(grid, table, {"sl": [0.05]}, datasets=["electronic"], backbones=["mf"])
     ]
-    tables = results_tables(summarize(rows), [], places=[])
+    tables = laid_out(grid, "softplus", rows)
     assert [table.title for table in tables] == [
         "Amazon-Electronic, MF (IID)",
         "Amazon-Electronic, MF (OOD)",
@@ -174,7 +188,7 @@ def test_tables_of_several_settings_say_which_they_are_of(grid: Grid) -> None:
 def test_modes_and_protocols_stand_side_by_side(grid: Grid) -> None:
     both = {"modes": ["sampled", "catalog"], "protocols": ["paper", "strict"]}
     rows = rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"], **both)
-    (table,) = results_tables(summarize(rows), [], places=[])
+    (table,) = laid_out(grid, "iid", rows)
     assert list(table.header[3::2]) == [
         "Recall@20, sampled, paper",
         "Recall@20, sampled, strict",
@@ -185,13 +199,21 @@ def test_modes_and_protocols_stand_side_by_side(grid: Grid) -> None:
 
 def test_noise_tables_have_the_gain_below(grid: Grid) -> None:
     rows = rows_of(grid, "noise", {"sl": [0.02], "psl-relu": [0.022]}, datasets=["electronic"])
-    ndcg, recall = noise_tables(summarize(rows), places=[])
+    ndcg, recall = laid_out(grid, "noise", rows)
     assert (ndcg.header, recall.title[:9]) == (
         ["p", "0.05", "0.1", "0.2", "0.3", "0.5"],
         "Recall@20",
     )
     assert list(ndcg.rows[0][:2]) == ["SL", "0.0200 / 0.0403"]
     assert ndcg.rows[-1][-1] == "+10.0 % / +14.0 %"
+
+
+def paper_in(folder: Path) -> Reproduction:
+    """The paper with other results."""
+    for name in ("published", "settings"):
+        (folder / name).symlink_to(DIRECTORY / name)
+    (folder / "paper.toml").write_text((DIRECTORY / "paper.toml").read_text())
+    return Reproduction(Places(folder, folder / "runs"), Choice(["health"], ["mf"]))
 
 
 def test_the_page_is_filled_between_its_markers_only(grid: Grid, tmp_path: Path) -> None:
@@ -201,12 +223,13 @@ def test_the_page_is_filled_between_its_markers_only(grid: Grid, tmp_path: Path)
     )
     results = Results(tmp_path / "results")
     results.add("iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=["health"], backbones=["mf"]))
-    write_table(tmp_path, grid, results, "iid")
+    reproduction = paper_in(tmp_path)
+    reproduction._write_page("iid")
     text = page.read_text()
     assert text.startswith("before\n<!-- results: iid -->\n\n### Amazon-Health, MF")
     assert "old" not in text
     assert text.endswith("after\n<!-- results: ood -->\n<!-- end of results -->\n")
-    write_table(tmp_path, grid, results, "iid")
+    reproduction._write_page("iid")
     assert page.read_text() == text
     assert (results.directory / "iid.tex").read_text().count(r"\begin{table}") == 1
     assert filled("no markers", "iid", "x") == "no markers"
@@ -224,32 +247,66 @@ def test_tries_are_left_out_of_the_tables(grid: Grid, tmp_path: Path) -> None:
 def test_a_command_shows_the_tables_that_were_chosen_and_writes_all(
     grid: Grid, tmp_path: Path
 ) -> None:
-    (tmp_path / "published").symlink_to(DIRECTORY / "published")
-    (tmp_path / "grid.toml").write_text((DIRECTORY / "grid.toml").read_text())
     (tmp_path / "README.md").write_text("<!-- results: iid -->\n<!-- end of results -->\n")
-    places = Places(tmp_path, tmp_path / "runs")
+    reproduction = paper_in(tmp_path)
     for dataset in ("health", "electronic"):
-        places.results().add(
+        reproduction.results.add(
             "iid", rows_of(grid, "iid", {"sl": [0.05]}, datasets=[dataset], backbones=["mf"])
         )
-    (shown,) = Reproduction(places, Choice(["health"], ["mf"])).render("iid")
+    (shown,) = reproduction.render("iid")
     assert shown.title == "Amazon-Health, MF"
     assert (tmp_path / "README.md").read_text().count("### Amazon-") == 2
 
 
-def test_the_committed_page_is_what_the_committed_results_give(grid: Grid) -> None:
-    page = (DIRECTORY / "README.md").read_text()
-    results = Results(DIRECTORY / "results")
-    for table in grid.tables():
-        body = (
-            "\n\n".join(each.markdown() for each in tables_of(grid, results, table))
-            or "No runs yet."
-        )
-        assert filled(page, table, body) == page, (
-            f"run `pslrec reproduce {table}` to write the page anew"
-        )
+@pytest.mark.parametrize("name", ["psl-neurips-2024", "slatk-kdd-2025", "lightgcn-splits"])
+def test_the_committed_page_is_what_the_committed_results_give(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    shutil.copytree(DIRECTORY.parent / name, folder)
+    Reproduction(Places(folder, tmp_path / "runs")).write_pages()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != ".lock":
+            recorded = DIRECTORY.parent / name / path.relative_to(folder)
+            assert path.read_bytes() == recorded.read_bytes(), (
+                f"run `pslrec reproduce reproductions/{name} --render` to write {path.name} anew"
+            )
+
+
+def test_rows_of_a_paper_that_comes_with_pslrec_stay_and_new_ones_go_beside(
+    grid: Grid, tmp_path: Path
+) -> None:
+    below = Results(tmp_path / "below")
+    health = {"datasets": ["health"], "backbones": ["mf"]}
+    below.add("iid", rows_of(grid, "iid", {"sl": [0.05], "bpr": [0.04]}, **health))
+    before = below.path("iid").read_bytes()
+    results = Results(tmp_path / "own", below=below)
+    results.add("iid", rows_of(grid, "iid", {"sl": [0.06]}, **health))
+    values = {row["loss"]: row["ours_ndcg20"] for row in results.rows("iid")}
+    assert values == {"BPR": "0.04", "SL": "0.06"}
+    assert below.path("iid").read_bytes() == before
+    assert len(Results(tmp_path / "own").rows("iid")) == 1
+    assert len(results.rows_of_runs()) == 2
+
+
+def test_a_leaderboard_has_all_backbones_in_one_table_and_what_was_not_run() -> None:
+    folder = DIRECTORY.parent / "lightgcn-splits"
+    grid = Grid(folder)
+    (table,) = tables_of(grid, Results(folder / "results"), "leaderboard")
+    assert table.rows[0][:3] == ["BSPM-EM, training-free", "0.1920", "0.1597"]
+    assert table.rows[-1][0] == "auto, PSL-relu"
+    printed = [float(row[2]) for row in table.rows if row[2]]
+    assert printed == sorted(printed, reverse=True)
+    assert table.notes[-1] == "Rows without a number of ours have not been run."
+
+
+def test_gains_are_of_the_best_loss_and_name_it_where_there_are_several(grid: Grid) -> None:
+    at_k = Grid(DIRECTORY.parent / "slatk-kdd-2025")
+    choice = {"datasets": ["health"], "backbones": ["mf"]}
+    rows = rows_of(at_k, "table2", {"sl": [0.1], "sl@k": [0.11]}, **choice)
+    table = laid_out(at_k, "table2", rows)[0]
+    assert table.rows[-1][0] == "**Imp. %** of SL@20 over SL"
+    assert table.rows[-1][-1] == "+10.0 %"
 
 
 def test_small_negative_differences_lose_their_sign() -> None:
     assert (percent(-0.0001), percent(-0.001)) == ("+0.0 %", "-0.1 %")
-    assert beside(Sample({1: 0.05}), None) == "0.0500"
+    assert Sample({1: 0.05}).shown() == "0.0500"

@@ -1,0 +1,236 @@
+"""Cells as trials of a study: what is finished is not run again, what was stopped is resumed."""
+
+import hashlib
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pslrec import __version__
+from pslrec.errors import PslrecError
+from pslrec.files import make_directory, read_text, write_text
+from pslrec.reproduction._cells import Cell
+from pslrec.reproduction._provision import Provision
+from pslrec.studies import (
+    Attempt,
+    BudgetSpent,
+    Study,
+    StudyEvent,
+    Trial,
+    TrialEnded,
+    TrialStarted,
+    run_cell,
+    run_cells,
+)
+from pslrec.studies import Cell as StudyCell
+from pslrec.training import EpochFinished
+
+State = Literal["waiting", "running", "done", "busy", "failed", "absent", "stopped"]
+COMMIT = "commit"
+BUSY = "another process works on it"
+# What tells runs apart in the names of their directories.
+NAMED = (
+    "dataset",
+    "backbone",
+    "loss",
+    "form",
+    "setting",
+    "noise",
+    "negatives",
+    "protocol",
+    "temperature",
+    "learning_rate",
+    "seed",
+)
+
+
+@dataclass(eq=False)
+class Task:
+    """A cell and how far it is.
+
+    Args:
+        cell: what to run.
+        seconds: how long it will take, as far as one knows.
+        state: `busy` is what another process works on.
+        share: of its epochs that are done.
+        message: why it failed, or its values.
+        is_recorded: whether its row was there before, so that nothing had to be run.
+    """
+
+    cell: Cell
+    seconds: float
+    state: State = "waiting"
+    share: float = 0.0
+    message: str = ""
+    is_recorded: bool = False
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it still takes."""
+        if self.state not in ("waiting", "running"):
+            return 0.0
+        return (1 - self.share) * self.seconds
+
+
+Watcher = Callable[[Sequence[Task]], None]
+
+
+def key_of(cell: Cell) -> str:
+    """The name of a cell's run: readable, with a few digits of all settings."""
+    columns = cell.columns()
+    words = []
+    for name in NAMED:
+        if columns[name] not in ("", "0.0"):
+            words.append(re.sub(r"[^a-z0-9.@-]+", "-", columns[name].lower()).strip("-"))
+    content = json.dumps([cell.source, cell.split, dict(cell.settings)], sort_keys=True)
+    digits = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    return "_".join([*words, digits])
+
+
+def make_cell(attempt: Attempt) -> dict[str, Any]:
+    """Run a cell; what is kept says at which commit it was begun."""
+    path = attempt.directory / COMMIT
+    if not path.exists():
+        make_directory(attempt.directory)
+        write_text(path, f"{current_commit()}\n")
+    return {**run_cell(attempt), COMMIT: read_text(path).strip()}
+
+
+def current_commit() -> str:
+    """The commit of the code, or its version where there is no repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return f"v{__version__}"
+
+
+class Runner:
+    """Runs the tasks that wait.
+
+    Args:
+        study: of the paper.
+        provision: where data come from.
+        record: writes down what came out of a cell, and gives it in words.
+        watch: is told whenever something changes.
+        deadline: of the monotonic clock, after which nothing is begun.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        provision: Provision,
+        record: Callable[[Cell, Mapping[str, Any]], str],
+        watch: Watcher,
+        deadline: float = float("inf"),
+    ) -> None:
+        self._study = study
+        self._provision = provision
+        self._record = record
+        self._watch = watch
+        self._deadline = deadline
+        self._tasks: Sequence[Task] = ()
+        self._by_key: dict[str, Task] = {}
+        self._running: Task | None = None
+        self._began = 0.0
+        self._first_epoch = 0
+
+    def run(self, tasks: Sequence[Task], *, workers: int = 1) -> None:
+        """Run those that wait; the state of every task says what became of it.
+
+        Args:
+            tasks: of one command in the order to run them, finished ones as well.
+            workers: processes to run them in.
+        """
+        self._tasks = tasks
+        self._watch(tasks)
+        cells = []
+        for task in self._tasks:
+            if task.state == "waiting":
+                cell = self._prepared(task)
+                if cell is not None:
+                    self._by_key[cell.key] = task
+                    cells.append(cell)
+                else:
+                    self._watch(tasks)
+        budget = None
+        if self._deadline < float("inf"):
+            budget = max(self._deadline - time.monotonic(), 0.0)
+        trials = run_cells(
+            self._study,
+            cells,
+            make_cell,
+            budget_seconds=budget,
+            workers=workers,
+            wait=False,
+            listener=self._listen,
+        )
+        for trial in trials:
+            self._settle(trial)
+        self._watch(tasks)
+        if any(task.state == "stopped" for task in tasks):
+            raise BudgetSpent("the time that was given is over; the same command resumes here")
+
+    def _prepared(self, task: Task) -> StudyCell | None:
+        cell = task.cell
+        try:
+            config = cell.config(self._provision.path(cell.source, cell.split))
+        except PslrecError as error:
+            task.state = "failed"
+            task.message = str(error)
+            return None
+        return StudyCell(key_of(cell), cell.columns(), task=config, cost=task.seconds)
+
+    def _listen(self, event: StudyEvent) -> None:
+        if isinstance(event, TrialStarted):
+            self._running = self._by_key[event.cell.key]
+            self._running.state = "running"
+            self._began = time.monotonic()
+            self._first_epoch = 0
+        elif isinstance(event, TrialEnded):
+            self._settle(event.trial)
+            self._correct(event.seconds_left)
+        elif isinstance(event, EpochFinished) and self._running is not None:
+            self._advance(self._running, event.epoch)
+        else:
+            return
+        self._watch(self._tasks)
+
+    def _advance(self, task: Task, epoch: int) -> None:
+        # A resumed run does not begin at the first epoch.
+        self._first_epoch = self._first_epoch or epoch
+        n_seen = epoch - self._first_epoch + 1
+        task.share = epoch / task.cell.epochs
+        task.seconds = (time.monotonic() - self._began) / n_seen * task.cell.epochs
+
+    def _settle(self, trial: Trial) -> None:
+        task = self._by_key[trial.key]
+        if task.state in ("done", "failed"):
+            return
+        if trial.state == "finished":
+            task.message = self._record(task.cell, trial.found)
+            task.state = "done"
+        elif trial.state == "failed":
+            task.state = "failed"
+            task.message = trial.reason
+        elif time.monotonic() >= self._deadline:
+            task.state = "stopped"
+        elif task.state == "running":
+            # It was left, though there was time.
+            task.state = "failed"
+            task.message = trial.reason
+        else:
+            task.state = "busy"
+            task.message = BUSY
+
+    def _correct(self, seconds_left: float) -> None:
+        """Expect of those that wait what the study expects of all of them together."""
+        waiting = [task for task in self._tasks if task.state == "waiting"]
+        expected = sum(task.seconds for task in waiting)
+        if seconds_left and expected:
+            for task in waiting:
+                task.seconds *= seconds_left / expected
