@@ -52,7 +52,7 @@ def browser() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def address(finished_run: Path, titles: Path) -> Iterator[str]:
-    with served(Service(finished_run, titles=titles)) as (port, _):
+    with served(Service(finished_run, item_table=titles)) as (port, _):
         yield f"http://127.0.0.1:{port}"
 
 
