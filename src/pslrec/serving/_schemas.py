@@ -20,6 +20,10 @@ def _from_digits(value: object) -> object:
     return value
 
 
+def _from_word(value: object) -> object:
+    return {"true": True, "false": False}.get(str(value), value)
+
+
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _Whole = BeforeValidator(_whole)
 # No vocabulary holds ids beyond these bounds, so nonsense is refused before it is looked up. Strict
@@ -32,6 +36,7 @@ Length = Annotated[StrictInt, Field(ge=1, description="Length of the list."), _W
 Details = Annotated[
     StrictBool, Field(description="Also return what the item table says about each item.")
 ]
+DetailsInQuery = Annotated[Details, BeforeValidator(_from_word)]
 Where = Annotated[
     Annotated[StrictStr, Field(max_length=2000)] | None,
     Field(
@@ -116,9 +121,7 @@ class SimilarQuery(_Request):
         StrictInt, Field(ge=1, description="Length of the list."), BeforeValidator(_from_digits)
     ] = 20
     where: Where = None
-    details: Annotated[
-        bool, Field(description="Also return what the item table says about each item.")
-    ] = False
+    details: DetailsInQuery = False
 
 
 class SearchQuery(_Request):
@@ -136,6 +139,7 @@ class SearchQuery(_Request):
         Field(ge=1, le=50, description="Length of the list."),
         BeforeValidator(_from_digits),
     ] = 10
+    details: DetailsInQuery = False
 
 
 ItemDetails = Annotated[

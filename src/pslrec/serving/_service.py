@@ -182,7 +182,7 @@ class Service:
         loop = asyncio.get_running_loop()
         # In a thread, since it goes through all titles.
         rows = await loop.run_in_executor(self._explainer, model.search.find, query.text, query.k)
-        entries = Entries(model)
+        entries = Entries(model, query.details)
         return {"items": [entries.named(row) for row in rows], "model": model.fingerprint}
 
     def random_user(self) -> dict[str, Any]:

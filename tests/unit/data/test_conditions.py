@@ -177,7 +177,9 @@ def test_any_text_is_a_mask_or_our_error_and_executes_nothing(text: str) -> None
 
 COLUMNS = FRAME.drop("item", "title", "two words").to_dicts()
 LITERALS = {
-    "genre": st.sampled_from(["Comedy", "Horror", "Drama", "Zzz", "", 'a "quoted" one', "back\\slash"]),
+    "genre": st.sampled_from(
+        ["Comedy", "Horror", "Drama", "Zzz", "", 'a "quoted" one', "back\\slash"]
+    ),
     "year": st.one_of(st.integers(1970, 2010), st.integers(-(10**17), 10**17)),
     "price": st.floats(-5, 12, allow_nan=False),
 }
@@ -207,16 +209,18 @@ def conditions(draw: st.DrawFn, depth: int = 3):
         sign = draw(st.sampled_from(sorted(COMPARISONS)))
         value = draw(LITERALS[name])
         text = f"{name} {sign} {written(value)}"
-        return text, lambda record: (
-            record[name] is not None and COMPARISONS[sign](record[name], value)
+        return (
+            text,
+            lambda record: record[name] is not None and COMPARISONS[sign](record[name], value),
         )
     first, meets_first = draw(conditions(depth - 1))
     if kind == "not":
         return f"not ({first})", lambda record: not meets_first(record)
     second, meets_second = draw(conditions(depth - 1))
     if kind == "and":
-        return f"({first}) and ({second})", lambda record: (
-            meets_first(record) and meets_second(record)
+        return (
+            f"({first}) and ({second})",
+            lambda record: meets_first(record) and meets_second(record),
         )
     return f"({first}) or ({second})", lambda record: meets_first(record) or meets_second(record)
 

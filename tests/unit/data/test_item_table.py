@@ -197,7 +197,9 @@ def test_columns_of_a_frame_keep_what_they_are():
 
 def test_a_pandas_frame_is_a_table():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"item": [1, 2, 3], "title": ["One", None, "Three"], "year": [1, np.nan, 3]})
+    frame = pandas.DataFrame(
+        {"item": [1, 2, 3], "title": ["One", None, "Three"], "year": [1, np.nan, 3]}
+    )
     table = ItemTable.read(frame, ITEMS)
     assert table.titles == ["One", None, "Three"]
     assert table.where("year > 1").tolist() == [False, False, True]
@@ -236,7 +238,9 @@ def test_a_table_follows_other_items():
 
 def test_unknown_columns_are_named_with_those_there_are():
     table = ItemTable.read(pl.DataFrame({"item": [1], "title": ["One"], "genre": ["x"]}), ITEMS)
-    with pytest.raises(ConfigError, match=r"`at_most` names the column `gene`.*did you mean `genre`"):
+    with pytest.raises(
+        ConfigError, match=r"`at_most` names the column `gene`.*did you mean `genre`"
+    ):
         table.column("gene")
 
 
