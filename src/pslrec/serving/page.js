@@ -508,6 +508,7 @@ element("more").addEventListener("click", () => { state.showsAll = true; showOwn
 element("clear").addEventListener("click", clearFilters);
 element("k").addEventListener("change", () => update());
 element("filters").addEventListener("input", updateSoon);
+element("filters").addEventListener("change", updateSoon);
 element("search").addEventListener("input", suggest);
 element("search").addEventListener("keydown", searchKey);
 element("search").addEventListener("blur", () => showSuggestions([]));
