@@ -94,7 +94,9 @@ def complaints(browser) -> list[str]:
 
 
 def names(browser, selector: str) -> list[str]:
-    return [card.get_attribute("data-item") for card in find(browser, f"{selector} > li")]
+    # In one script: a list may be replaced between two questions about its cards.
+    script = "return [...document.querySelectorAll(arguments[0])].map((card) => card.dataset.item)"
+    return browser.execute_script(script, f"{selector} > li")
 
 
 def gets(browser) -> list[str]:
@@ -216,7 +218,11 @@ def test_filters_choose_by_column_and_condition_and_limit(browser, wait_for, add
     open_page(browser, wait_for, f"{address}/#user=user/3")
     wait_for(lambda: "recommended" in text_of(browser, "#message"))
     browser.find_element("css selector", "#filters summary").click()
-    kinds = lambda: [chip.text for chip in find(browser, "#gets-list .chip[title=kind]")]  # noqa: E731
+
+    def kinds() -> list[str]:
+        script = "return [...document.querySelectorAll('#gets-list .chip[title=kind]')].map((chip) => chip.textContent)"
+        return browser.execute_script(script)
+
     assert set(kinds()) == {"even", "odd"}
     Select(browser.find_element("css selector", "#column-filters select")).select_by_value("even")
     wait_for(lambda: set(kinds()) == {"even"})
