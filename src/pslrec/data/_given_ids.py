@@ -34,14 +34,15 @@ def find_rows(
     >>> find_rows(["7", 8], items, skip_unknown=True)
     FoundRows(rows=[1], unknown=[8])
     """
-    rows = []
+    given = list(ids)
+    found = vocabulary.find_all_given(given)
+    rows = [row for row in found if row is not None]
+    if len(rows) == len(given):
+        return FoundRows(rows, [])
     unknown = []
-    for identifier in ids:
-        row = vocabulary.find_given(identifier)
+    for identifier, row in zip(given, found, strict=True):
         if row is None:
             unknown.append(identifier)
-        else:
-            rows.append(row)
     if unknown and not skip_unknown:
         # One is named; thousands would bury the hint.
         others = ""

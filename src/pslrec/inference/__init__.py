@@ -4,6 +4,7 @@ from pslrec.inference._explaining import Reason
 from pslrec.inference._fold_in import FoldIn, StepPlan
 from pslrec.inference._model import TrainedModel
 from pslrec.inference._ranking import DEFAULT_MEMORY_BUDGET, TopItems, top_items
+from pslrec.inference._rule_keeper import RuleKeeper
 from pslrec.inference._rules import NO_RULES, RowRules, Rules
 from pslrec.inference._starting_rows import StartingRows
 
@@ -13,6 +14,7 @@ __all__ = [
     "FoldIn",
     "Reason",
     "RowRules",
+    "RuleKeeper",
     "Rules",
     "StartingRows",
     "StepPlan",

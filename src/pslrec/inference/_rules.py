@@ -17,9 +17,10 @@ from pslrec.inference._limits import CategoryLimit
 from pslrec.rows import Rows
 
 UNKNOWN_HINT = "; it was not in the training data: leave it out, or skip unknown ids"
-# Copying the vectors of the allowed items pays if the products that it saves are several times as
-# many as the vectors that it copies.
-PRODUCTS_PER_COPY = 4
+# Copying the vectors of the allowed items, in order to score only them, pays if it saves so many
+# products for each vector that it copies, and so many at all.
+PRODUCTS_PER_COPY = 12
+LEAST_SAVED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +45,18 @@ class RowRules:
         """
         if self.forbidden is None:
             return None
-        n_allowed = len(self._allowed)
-        n_forbidden = len(self.forbidden) - n_allowed
-        if n_lists * n_forbidden < PRODUCTS_PER_COPY * n_allowed:
+        n_forbidden = self._n_forbidden
+        n_allowed = len(self.forbidden) - n_forbidden
+        if n_lists * n_forbidden < PRODUCTS_PER_COPY * n_allowed + LEAST_SAVED:
             return None
         return self._allowed
 
-    # Kept, since a service applies the same rules to many requests.
+    # Both are kept, since a service applies the same rules to many requests.
+    @cached_property
+    def _n_forbidden(self) -> int:
+        assert self.forbidden is not None
+        return int(np.count_nonzero(self.forbidden.numpy()))
+
     @cached_property
     def _allowed(self) -> Tensor:
         assert self.forbidden is not None

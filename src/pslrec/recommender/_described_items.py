@@ -1,13 +1,15 @@
 """What a recommender does with an item table: titles beside ids, and explanations."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 from pslrec.data import Vocabulary, find_rows
 from pslrec.data.items import ItemTable
 from pslrec.errors import DataError
-from pslrec.inference import TrainedModel
+from pslrec.inference import RowRules, RuleKeeper, Rules, TrainedModel
 from pslrec.recommender._frames import Output, as_ids, given_as, histories_of
 from pslrec.recommender._reasons import reason_frame
+from pslrec.rows import Rows
 
 UNKNOWN_ITEM = "; it was not in the training data"
 
@@ -17,6 +19,7 @@ class DescribedItems:
 
     model_: TrainedModel
     _item_table: ItemTable | None = None
+    _rule_keeper: RuleKeeper | None = None
 
     def use_item_table(self, source: Any) -> Self:
         """Show the titles of a table beside item ids, and let rules refer to its columns.
@@ -52,6 +55,18 @@ class DescribedItems:
             # Another fit has changed the rows; they are the same until the next one.
             self._item_table = aligned
         return aligned
+
+    def _row_rules(self, rules: Rules, items: Vocabulary, hidden: Rows | None) -> RowRules:
+        """The rules for the model with these items, kept while the items and the table stay."""
+        table = self._table_for(items)
+        keeper = self._rule_keeper
+        if keeper is None or keeper.items is not items or keeper.table is not table:
+            keeper = RuleKeeper(items, table)
+            self._rule_keeper = keeper
+        found = keeper.row_rules(rules)
+        if hidden is None:
+            return found
+        return replace(found, hidden=hidden)
 
     def explain(
         self, user: Any, items: Any, n_reasons: int = 3, *, output: Output = "polars"

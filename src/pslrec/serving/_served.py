@@ -16,10 +16,9 @@ from torch import Tensor
 
 from pslrec.data.items import ItemTable
 from pslrec.errors import PslrecError
-from pslrec.inference import NO_RULES, RowRules, TopItems, TrainedModel
+from pslrec.inference import NO_RULES, RowRules, RuleKeeper, TopItems, TrainedModel
 from pslrec.rows import Rows
 from pslrec.serving._identifiers import Identifiers
-from pslrec.serving._row_rules import RuleKeeper
 from pslrec.serving._search import TitleSearch
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from service_support import N_ITEMS, Client, item_id, make_run
 
+from pslrec.inference._rule_keeper import KEPT_RULES, LONGEST_KEPT
 from pslrec.serving import Service
-from pslrec.serving._row_rules import KEPT_RULES, LONGEST_KEPT
 from pslrec.serving._search import TitleSearch
 
 USER = "user/3"
