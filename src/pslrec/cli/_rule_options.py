@@ -1,4 +1,4 @@
-"""Options about what may be recommended, shared by `recommend`, `similar` and `serve`."""
+"""Options about items and what may be recommended, shared by several commands."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pslrec.cli._options import Threads, use_threads
+from pslrec.cli._rule_options import ItemTableFile
 
 
 def report_command(
@@ -22,6 +23,7 @@ def report_command(
             "--out", "-o", metavar="FILE", help="File to write; an older one is replaced."
         ),
     ] = Path("report.html"),
+    item_table: ItemTableFile = None,
     threads: Threads = None,
 ) -> None:
     """Write a self-contained HTML report: metrics, learning curves, score histograms, settings.
@@ -32,7 +34,10 @@ def report_command(
 
     use_threads(threads)
     results = _results_directory(runs)
-    written = run_report(runs, out) if results is None else reproduction_report(results, out)
+    if results is None:
+        written = run_report(runs, out, item_table=item_table)
+    else:
+        written = reproduction_report(results, out)
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")
 
 
