@@ -26,6 +26,7 @@ DESCRIPTION = (
 )
 K = 20
 N_GENRES = 20
+N_CHOSEN = 500
 TARGET = 1.2
 PLAIN = "none"
 Body = dict[str, Any]
@@ -103,14 +104,14 @@ def _items(ids: pl.Series) -> pl.DataFrame:
 def _rules(items: list[Any]) -> dict[str, Callable[[int], Body]]:
     """The rules by name, each for a round; most are the same in every round."""
     random = np.random.default_rng(1)
-    some = [items[row] for row in random.choice(len(items), 500, replace=False)]
+    some = [items[row] for row in random.choice(len(items), N_CHOSEN, replace=False)]
     where = 'genre in ["genre 1", "genre 2", "genre 3"] and year >= 1960 or genre == "genre 4"'
     return {
         PLAIN: lambda _: {},
         "exclude 10 items, others each time": lambda turn: {
-            "exclude": [some[(turn + place) % 500] for place in range(10)]
+            "exclude": [some[(turn + place) % N_CHOSEN] for place in range(10)]
         },
-        "choose from 500 items": lambda _: {"items": some},
+        f"choose from {N_CHOSEN} items": lambda _: {"items": some},
         "where, repeated": lambda _: {"where": where},
         "where, half of the items": lambda _: {"where": "year >= 1985"},
         "where, another condition each time": lambda turn: {"where": f"year >= 1960.{turn:05}"},

@@ -1,6 +1,6 @@
 """Rules about what may be recommended: lists of ids, conditions on an item table, limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -95,9 +95,9 @@ class Rules:
         skip_unknown: leave out ids that the model does not know instead of raising.
     """
 
-    items: Iterable[Any] | None = None
-    exclude: Iterable[Any] = ()
-    exclude_by_user: Mapping[Any, Iterable[Any]] = field(default_factory=dict)
+    items: Collection[Any] | None = None
+    exclude: Collection[Any] = ()
+    exclude_by_user: Mapping[Any, Collection[Any]] = field(default_factory=dict)
     where: str | None = None
     at_most: Mapping[str, int] = field(default_factory=dict)
     skip_unknown: bool = False
@@ -154,7 +154,7 @@ class Rules:
                 by_row[row] = excluded
         return Rules(self.items, self.exclude, by_row, self.where, self.at_most, self.skip_unknown)
 
-    def _rows(self, ids: Iterable[Any], items: Vocabulary) -> list[int]:
+    def _rows(self, ids: Collection[Any], items: Vocabulary) -> list[int]:
         return find_rows(ids, items, skip_unknown=self.skip_unknown, hint=UNKNOWN_HINT).rows
 
     def _limits(self, table: ItemTable | None) -> tuple[CategoryLimit, ...]:

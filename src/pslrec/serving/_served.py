@@ -48,7 +48,7 @@ class ListJob(NamedTuple):
 
     rows: list[int]
     k: int
-    hidden: list[list[int]] = []  # noqa: RUF012
+    hidden: Sequence[list[int]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ def _with_hidden(rules: RowRules, jobs: Sequence[ListJob]) -> RowRules:
         return rules
     lists: list[list[int]] = []
     for job in jobs:
-        lists += job.hidden or [[]] * len(job.rows)
+        lists += job.hidden or [[] for _ in job.rows]
     return replace(rules, hidden=Rows.from_lists(lists))
 
 

@@ -110,7 +110,7 @@ class Service:
         rows = users.rows
         rules = _rules_of(request, request.exclude_by_user)
         hidden = _hidden_lists(rules, rows, model)
-        row_rules = model.rules.row_rules(rules)
+        row_rules = await self._row_rules(model, rules)
         kind = _Kind(model, False, request.exclude_seen, row_rules)
         found: list[Ranked] = []
         if rows:
@@ -149,7 +149,7 @@ class Service:
             if not request.ignore_unknown:
                 sentence += "; leave it out, or send `ignore_unknown`: true"
             raise HTTPException(404, sentence)
-        row_rules = model.rules.row_rules(_rules_of(request, {}))
+        row_rules = await self._row_rules(model, _rules_of(request, {}))
         kind = _Kind(model, False, request.exclude_seen, row_rules)
         found = await self.histories.answer(kind, ListJob(rows, request.k))
         entries = Entries(model, request.details)
@@ -166,7 +166,7 @@ class Service:
         model = self.model
         self._check_size(query.k, 1, 0)
         row = model.items.row(item)
-        row_rules = model.rules.row_rules(Rules(where=query.where))
+        row_rules = await self._row_rules(model, Rules(where=query.where))
         kind = _Kind(model, True, False, row_rules)
         found = await self.lists.answer(kind, ListJob([row], query.k))
         entries = Entries(model, query.details)
@@ -207,6 +207,12 @@ class Service:
                 f"one request may ask for {most:,} items in all lists together, "
                 f"got {k * n_lists:,}; send several",
             )
+
+    async def _row_rules(self, model: ServedModel, rules: Rules) -> RowRules:
+        if not model.rules.is_slow(rules):
+            return model.rules.row_rules(rules)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._explainer, model.rules.row_rules, rules)
 
     async def _shown(
         self, entries: Entries, found: list[Ranked], histories: list[list[int]], n_reasons: int

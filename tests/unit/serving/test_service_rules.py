@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from service_support import N_ITEMS, Client, item_id, make_run
 
+from pslrec.inference import Rules
 from pslrec.inference._rule_keeper import KEPT_RULES, LONGEST_KEPT
 from pslrec.serving import Service
 from pslrec.serving._search import TitleSearch
@@ -191,6 +192,23 @@ def test_requests_with_the_same_rules_are_computed_together(client: Client) -> N
         body = {"users": [f"user/{number}"], "k": 5, "where": f"number > {number % 2}"}
         alone = client.post("/recommend", body).json()["recommendations"][0]["items"]
         assert [entry["item"] for entry in entries] == [entry["item"] for entry in alone]
+
+
+def test_a_new_condition_on_a_large_table_is_read_in_a_thread(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pslrec.inference import _rule_keeper
+
+    expected = items(client, where="number > 11")
+    monkeypatch.setattr(_rule_keeper, "LARGE_TABLE", 1)
+    keeper = client.service.model.rules
+    keeper._kept.clear()
+    assert keeper.is_slow(Rules(where="number > 11"))
+    assert items(client, where="number > 11") == expected
+    assert not keeper.is_slow(Rules(where="number > 11"))
+    assert not keeper.is_slow(Rules(exclude=[10]))
+    wrong = client.post("/recommend", {"users": [USER], "where": "number >"})
+    assert wrong.status_code == 422
 
 
 def test_only_few_and_short_rules_are_kept(client: Client) -> None:

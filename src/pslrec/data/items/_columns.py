@@ -1,6 +1,6 @@
 """A column of an item table: one value per item of the model, or none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -61,7 +61,22 @@ class ItemColumn:
             found: np.ndarray = holds(self.values, value) & ~self.is_missing
             return found
         # Each distinct text is compared once, however many items have it.
-        matches = [bool(holds(label, value)) for label in self.labels]
+        return self._of_labels([bool(holds(label, value)) for label in self.labels])
+
+    def is_one_of(self, values: Sequence[Any]) -> np.ndarray:
+        """For each item whether it has one of several values.
+
+        Args:
+            values: of the same kind as the column.
+        """
+        if self.kind != "text":
+            found: np.ndarray = np.isin(self.values, values) & ~self.is_missing
+            return found
+        wanted = set(values)
+        return self._of_labels([label in wanted for label in self.labels])
+
+    def _of_labels(self, matches: list[bool]) -> np.ndarray:
+        # Items without a value have the place after the last label.
         by_label = np.array([*matches, False])
         mask: np.ndarray = by_label[self.values]
         return mask

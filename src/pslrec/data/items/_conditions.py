@@ -17,14 +17,21 @@ is not a plain word stands in backquotes.
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from pslrec.data.items._columns import ItemColumn
+from pslrec.data.items._comparisons import (
+    Columns,
+    Comparison,
+    Missing,
+    OneOf,
+    Test,
+    joined,
+    negated,
+)
 from pslrec.errors import ConfigError, shortened
 
 LONGEST = 2000
@@ -52,15 +59,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _WORDS = ("and", "or", "not", "in", "contains", "is", "missing", "true", "false")
 _EXAMPLE = '`genre == "Comedy" and year >= 1990`'
-_KIND_OF_TYPE: dict[type, str] = {str: "text", bool: "truth", int: "number", float: "number"}
-_VALUE_OF_KIND = {
-    "text": 'text in quotes, such as "Comedy"',
-    "number": "a number",
-    "truth": "true or false",
-}
-
-Columns = Mapping[str, ItemColumn]
-Test = Callable[[Columns], np.ndarray]
 
 
 class _Token(NamedTuple):
@@ -159,20 +157,20 @@ class _Parser:
         parts = [self._all()]
         while self._takes("or"):
             parts.append(self._all())
-        return _joined(parts, np.logical_or)
+        return joined(parts, np.logical_or)
 
     def _all(self) -> Test:
         parts = [self._one()]
         while self._takes("and"):
             parts.append(self._one())
-        return _joined(parts, np.logical_and)
+        return joined(parts, np.logical_and)
 
     def _one(self) -> Test:
         self._depth += 1
         if self._depth > DEEPEST:
             raise ConfigError(f"`where` may be nested at most {DEEPEST} deep; write it flatter")
         if self._takes("not"):
-            found = _negated(self._one())
+            found = negated(self._one())
         elif self._takes("("):
             found = self._any()
             if not self._takes(")"):
@@ -187,23 +185,23 @@ class _Parser:
         token = self._token
         if token.kind == "sign" and token.text in _COMPARISONS:
             self._take()
-            return _Comparison(name, _COMPARISONS[token.text], (self._value(),))
+            return Comparison(name, _COMPARISONS[token.text], self._value())
         if self._takes("is", "missing"):
-            return _Missing(name)
+            return Missing(name)
         if self._takes("is", "not", "missing"):
-            return _negated(_Missing(name))
+            return negated(Missing(name))
         is_negated = self._takes("not")
         if self._takes("in"):
-            found: Test = _Comparison(name, operator.eq, self._values())
+            found: Test = OneOf(name, self._values())
         elif self._takes("contains"):
             if self._token.kind != "text":
                 self._refuse("text in quotes")
-            found = _Comparison(name, operator.contains, (self._value(),))
+            found = Comparison(name, operator.contains, self._value())
         else:
             self._refuse("a comparison such as `==`, `>=`, `in`, `contains` or `is missing`")
         if is_negated:
             # As for `!=`, an item without a value does not meet it.
-            return _joined([_negated(found), _negated(_Missing(name))], np.logical_and)
+            return joined([negated(found), negated(Missing(name))], np.logical_and)
         return found
 
     def _column(self) -> str:
@@ -252,46 +250,6 @@ class _Parser:
         return number
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """Whether a column compares so with one of several values."""
-
-    name: str
-    holds: Callable[[Any, Any], Any]
-    values: tuple[Any, ...]
-
-    def __call__(self, columns: Columns) -> np.ndarray:
-        column = _column_of(columns, self.name)
-        for value in self.values:
-            self._check(column, value)
-        masks = [column.compare(self.holds, value) for value in self.values]
-        found: np.ndarray = np.logical_or.reduce(masks)
-        return found
-
-    def _check(self, column: ItemColumn, value: Any) -> None:
-        needs_text = self.holds is operator.contains
-        if needs_text and column.kind != "text":
-            raise ConfigError(
-                f"`where` asks whether `{self.name}` contains a text, but it holds "
-                f"{_plural(column)}; compare it by `==`, `<` or `>`"
-            )
-        if _KIND_OF_TYPE[type(value)] != column.kind:
-            raise ConfigError(
-                f"`where` compares `{self.name}`, which holds {_plural(column)}, with "
-                f"{shortened(repr(value))}; write {_VALUE_OF_KIND[column.kind]}"
-            )
-
-
-@dataclass(frozen=True)
-class _Missing:
-    """Whether an item has no value in a column."""
-
-    name: str
-
-    def __call__(self, columns: Columns) -> np.ndarray:
-        return _column_of(columns, self.name).is_missing
-
-
 def _tokens(text: str) -> list[_Token]:
     tokens = []
     place = 0
@@ -308,48 +266,3 @@ def _tokens(text: str) -> list[_Token]:
         place = found.end()
     tokens.append(_Token("end", "", len(text)))
     return tokens
-
-
-def _joined(parts: Sequence[Test], join: np.ufunc) -> Test:
-    if len(parts) == 1:
-        return parts[0]
-
-    def test(columns: Columns) -> np.ndarray:
-        found: np.ndarray = join.reduce([part(columns) for part in parts])
-        return found
-
-    return test
-
-
-def _negated(part: Test) -> Test:
-    def test(columns: Columns) -> np.ndarray:
-        return ~part(columns)
-
-    return test
-
-
-def _column_of(columns: Columns, name: str) -> ItemColumn:
-    if name in columns:
-        return columns[name]
-    raise ConfigError(f"`where` names {unknown_column(columns, name)}")
-
-
-def unknown_column(columns: Columns, name: str) -> str:
-    """Says which columns there are instead.
-
-    Args:
-        columns: of the item table.
-        name: that it has no column of.
-    """
-    listed = ", ".join(f"`{each}`" for each in list(columns)[:12])
-    if len(columns) > 12:
-        listed += f" and {len(columns) - 12} more"
-    meant = ""
-    near = get_close_matches(name, list(columns), n=1)
-    if near:
-        meant = f"; did you mean `{near[0]}`?"
-    return f"the column `{shortened(name)}`, which the item table does not have: {listed}{meant}"
-
-
-def _plural(column: ItemColumn) -> str:
-    return {"text": "text", "number": "numbers", "truth": "true and false"}[column.kind]

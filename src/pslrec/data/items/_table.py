@@ -11,7 +11,8 @@ import polars as pl
 from pslrec.data._vocabulary import Vocabulary
 from pslrec.data.formats import is_frame
 from pslrec.data.items._columns import ItemColumn
-from pslrec.data.items._conditions import Condition, unknown_column
+from pslrec.data.items._comparisons import unknown_column
+from pslrec.data.items._conditions import Condition
 from pslrec.data.items._reading import RawTable, read_table
 from pslrec.errors import ConfigError, DataError
 
