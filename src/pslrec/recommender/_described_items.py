@@ -44,6 +44,8 @@ class DescribedItems:
     @property
     def item_table(self) -> ItemTable | None:
         """What `use_item_table` read, in the row order of the model; `None` without a table."""
+        if self._item_table is None:
+            return None
         return self._table_for(self.model_.items)
 
     def _table_for(self, items: Vocabulary) -> ItemTable | None:

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pslrec import Recommender
+from pslrec import NotFittedError, Recommender
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, DataError, UnknownNameError
 
@@ -172,6 +172,9 @@ def test_new_items_have_their_own_line_of_the_table(
 def test_the_table_can_be_forgotten_and_follows_another_fit(table: pl.DataFrame) -> None:
     log = pl.DataFrame({"user": [1, 1, 2, 2, 3, 3], "item": [1, 2, 2, 3, 1, 3]})
     recommender = Recommender("sl", epochs=1, dimension=4, preset="fast")
+    assert recommender.item_table is None
+    with pytest.raises(NotFittedError, match="call `fit` first"):
+        recommender.use_item_table(table)
     recommender.fit(log, validation="none").use_item_table(table)
     assert recommender.item_table is not None
     assert recommender.item_table.titles == ["Film 1", "Film 2", "Film 3"]

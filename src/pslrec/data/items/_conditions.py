@@ -75,8 +75,12 @@ class Condition:
         text: as it was given.
         _test: takes columns and returns for each item whether it meets the condition.
 
-    >>> series = [pl.Series("genre", ["Comedy", "Drama", None]), pl.Series("year", [1985, 1995, 2001])]
-    >>> columns = {each.name: ItemColumn.from_series(each) for each in series}
+    >>> import polars as pl
+    >>> from pslrec.data.items import ItemColumn
+    >>> columns = {
+    ...     "genre": ItemColumn.from_series(pl.Series(["Comedy", "Drama", None])),
+    ...     "year": ItemColumn.from_series(pl.Series([1985, 1995, 2001])),
+    ... }
     >>> Condition.parse('not genre == "Comedy" and year >= 1990').mask(columns)
     array([False,  True,  True])
     """
