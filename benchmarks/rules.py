@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,8 @@ def _over_http(
         if answer.status != 200:
             raise RuntimeError(answered.decode())
 
-    return _in_turns(users, rules, prepare, ask, time.perf_counter)
+    with closing(connection):
+        return _in_turns(users, rules, prepare, ask, time.perf_counter)
 
 
 def _in_python(

@@ -229,6 +229,12 @@ def test_most_frequent_values_come_first():
     assert column.most_frequent(9) == ["b", "a", "c"]
 
 
+@pytest.mark.parametrize("values", [[-1, 10**15, 3], [0.5, -2.0, 1e300], [True, False, True]])
+def test_only_texts_are_counted(values: list[Any]):
+    frame = pl.DataFrame({"item": [1, 2, 3], "title": ["One", "Two", "Three"], "value": values})
+    assert ItemTable.read(frame, ITEMS).column("value").most_frequent(5) == []
+
+
 def test_a_table_follows_other_items():
     frame = pl.DataFrame({"item": [1, 2], "title": ["One", "Two"]})
     table = ItemTable.read(frame, ITEMS)

@@ -107,6 +107,8 @@ class ItemColumn:
         Args:
             n: how many at most.
         """
+        if self.kind != "text":
+            return []
         counts = np.bincount(self.values[~self.is_missing], minlength=len(self.labels))
         order = np.argsort(-counts, kind="stable")[: min(n, len(self.labels))]
         return [self.labels[place] for place in order]
