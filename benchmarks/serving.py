@@ -60,7 +60,7 @@ def run(
         origin = train_model(path)
         model = TrainedModel.load(path)
         bodies = [{"users": [user], "k": K} for user in model.users.series.to_list()]
-        with _server(path) as (port, process):
+        with server(path) as (port, process):
             tell("warming up")
             ask(port, "/recommend", bodies, CONNECTIONS[-1], 2.0)
             rows = [] if seconds else _kept_rows()
@@ -106,7 +106,8 @@ def train_model(path: Path) -> str:
 
 
 @contextmanager
-def _server(path: Path) -> Iterator[tuple[int, int]]:
+def server(path: Path, *options: str) -> Iterator[tuple[int, int]]:
+    """The service in a process of its own; gives its port and the number of the process."""
     command = [
         sys.executable,
         "-c",
@@ -115,6 +116,7 @@ def _server(path: Path) -> Iterator[tuple[int, int]]:
         str(path),
         "--port",
         "0",
+        *options,
     ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -3,6 +3,8 @@
 Their text is one sentence: what is wrong, where, and what to do.
 """
 
+_LONGEST_SHOWN = 80
+
 
 class PslrecError(Exception):
     """Base of every error that pslrec raises on purpose.
@@ -43,3 +45,21 @@ class MissingExtraError(PslrecError, ImportError):
         super().__init__(
             f"this needs `{package}`, which is not installed: run `pip install 'pslrec[{extra}]'`"
         )
+
+
+def shortened(value: object) -> str:
+    r"""A value from outside, fit to be quoted in one line of a message.
+
+    >>> shortened("two\nlines")
+    'two�lines'
+    """
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST_SHOWN:
+        # Python refuses to write out numbers of thousands of digits.
+        return "a very large number"
+    shown = ""
+    for character in str(value)[:_LONGEST_SHOWN]:
+        # A control character could rewrite the terminal of whoever reads the log.
+        shown += character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+    if len(str(value)) > _LONGEST_SHOWN:
+        shown += "..."
+    return shown

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pslrec.cli._options import Threads, use_threads
+from pslrec.cli._rule_options import ItemTableFile
 
 if TYPE_CHECKING:
     from pslrec.reporting import Presentation
@@ -25,6 +26,7 @@ def report_command(
             "--out", "-o", metavar="FILE", help="File to write; an older one is replaced."
         ),
     ] = Path("report.html"),
+    item_table: ItemTableFile = None,
     threads: Threads = None,
 ) -> None:
     """Write a self-contained HTML report: metrics, learning curves, score histograms, settings.
@@ -39,7 +41,7 @@ def report_command(
     else:
         results = _results_directory(runs)
         if results is None:
-            written = run_report(runs, out)
+            written = run_report(runs, out, item_table=item_table)
         else:
             written = reproduction_report(results, out, presentation=_presentation(results))
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from pslrec.cli._rule_options import ItemTableFile
+
 TOKEN_VARIABLE = "PSLREC_TOKEN"
 
 logger = logging.getLogger(__name__)
@@ -29,10 +31,7 @@ def serve_command(
             help="Address to listen on; by default only this machine can connect.",
         ),
     ] = "127.0.0.1",
-    titles: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Table with item ids and titles, shown in answers."),
-    ] = None,
+    item_table: ItemTableFile = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +86,7 @@ def serve_command(
     )
     # The port is taken first, so that one that is in use is known before a large model is read.
     with listen(host, port) as listener:
-        service = Service(run, titles=titles, options=options)
+        service = Service(run, item_table=item_table, options=options)
         if token is None and not is_local_socket(listener):
             logger.warning(
                 "anybody who can reach %s can send requests; set %s to require a token",

@@ -8,8 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli._identifiers import typed
 from pslrec.cli._options import FinishedRun
+from pslrec.cli._rule_options import (
+    AtMost,
+    Exclude,
+    ItemTableFile,
+    Where,
+    limits_from,
+    table_in,
+    title_cell,
+)
 
 
 def similar_command(
@@ -23,38 +31,50 @@ def similar_command(
     k: Annotated[
         int, typer.Option("-k", "--k", metavar="K", min=1, help="Number of neighbours.")
     ] = 10,
+    item_table: ItemTableFile = None,
+    exclude: Exclude = None,
+    where: Where = None,
+    at_most: AtMost = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line each.")] = False,
 ) -> None:
     """Show the items most similar to an item, or the users most similar to a user."""
     from pslrec.errors import ConfigError
-    from pslrec.inference import TrainedModel
+    from pslrec.inference import Rules, TrainedModel
     from pslrec.recommender import ranked_frame, rows_of
 
     if (item is None) == (user is None):
         raise ConfigError("give either `--item ID` or `--user ID`")
+    has_rules = bool(exclude or where or at_most)
+    if has_rules and item is None:
+        raise ConfigError("`--exclude`, `--where` and `--at-most` are about items; give `--item`")
     model = TrainedModel.load(run)
+    table = None
     if item is not None:
         vocabulary = model.items
-        wanted = typed(item, vocabulary)
-        rows = rows_of([wanted], vocabulary)
-        top = model.similar_items(rows, k)
+        table = table_in(item_table, model.items)
+        rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
+        rows = rows_of([item], vocabulary)
+        top = model.similar_items(rows, k, rules=rules.in_rows(model.items, table))
     else:
         vocabulary = model.users
-        wanted = typed(str(user), vocabulary)
-        rows = rows_of([wanted], vocabulary)
+        rows = rows_of([user], vocabulary)
         top = model.similar_users(rows, k)
     names = vocabulary.series.gather(rows.numpy())
-    frame = ranked_frame(names, top, vocabulary, (vocabulary.kind, "similar"))
+    frame = ranked_frame(names, top, vocabulary, (vocabulary.kind, "similar"), table)
     if as_json:
         for record in frame.to_dicts():
             # Ids may be dates, which JSON does not know.
             typer.echo(json.dumps(record, default=str))
         return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("rank", justify="right")
-    table.add_column(f"{vocabulary.kind}s similar to {wanted}", no_wrap=True)
-    table.add_column("cosine", justify="right")
-    for _, similar, score, rank in frame.iter_rows():
-        # As Text: an id may hold brackets, which rich would take for markup.
-        table.add_row(str(rank), Text(str(similar)), f"{score:.4f}")
-    Console().print(table)
+    wanted = str(names[0])
+    if table is not None:
+        wanted = table.titles[int(rows[0])] or wanted
+    listing = Table(box=None, pad_edge=False)
+    listing.add_column("rank", justify="right")
+    # As Text: an id may hold brackets, which rich would take for markup.
+    listing.add_column(Text(f"{vocabulary.kind}s similar to {wanted}"), no_wrap=True)
+    listing.add_column("cosine", justify="right")
+    for record in frame.iter_rows(named=True):
+        similar = Text(title_cell(record, "similar"))
+        listing.add_row(str(record["rank"]), similar, f"{record['score']:.4f}")
+    Console().print(listing)

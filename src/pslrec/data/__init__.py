@@ -10,6 +10,7 @@ from pslrec.data._exchangeability import (
     check_exchangeability,
     exchangeability_record,
 )
+from pslrec.data._given_ids import FoundRows, find_rows
 from pslrec.data._id_files import read_ids, write_ids
 from pslrec.data._interactions import Interactions, concatenate
 from pslrec.data._leaks import in_both, merge_repetitions
@@ -31,6 +32,7 @@ __all__ = [
     "Columns",
     "Dataset",
     "Description",
+    "FoundRows",
     "Interactions",
     "Measure",
     "PartCheck",
@@ -44,6 +46,7 @@ __all__ = [
     "concatenate",
     "describe",
     "exchangeability_record",
+    "find_rows",
     "in_both",
     "is_name",
     "load",

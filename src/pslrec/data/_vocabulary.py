@@ -1,5 +1,6 @@
 """External ids of users or items, and the row numbers that stand for them inside."""
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,9 @@ import numpy as np
 import polars as pl
 
 from pslrec.errors import DataError, UnknownNameError
+
+# `int` alone would take underscores, other scripts' digits and endless numbers.
+_WHOLE_NUMBER = re.compile(r"-?\d{1,39}", re.ASCII)
 
 
 class Vocabulary:
@@ -96,6 +100,51 @@ class Vocabulary:
         except TypeError:
             # A list, for example, cannot be a key, so it is not an id either.
             return None
+
+    def find_given(self, identifier: object) -> int | None:
+        """Row number of an id as a person or a program gives it, or `None` if it is unknown.
+
+        Where ids are whole numbers, their digits as text will do, since command lines and
+        addresses hold only text. Where ids are anything else, their text will do.
+
+        >>> items = Vocabulary([10, 7], kind="item")
+        >>> items.find_given("7"), items.find_given(7), items.find_given("seven")
+        (1, 1, None)
+        """
+        row = self.find(identifier)
+        if row is not None or not isinstance(identifier, str | int):
+            return row
+        if not self._series.dtype.is_integer():
+            return self._row_of_text.get(str(identifier))
+        if isinstance(identifier, str) and _WHOLE_NUMBER.fullmatch(identifier.strip()):
+            return self.find(int(identifier))
+        return None
+
+    def find_all_given(self, identifiers: Iterable[object]) -> list[int | None]:
+        """Row numbers of several ids as `find_given` finds them.
+
+        >>> Vocabulary([10, 7], kind="item").find_all_given(["7", 10, "seven"])
+        [1, 0, None]
+        """
+        given = list(identifiers)
+        try:
+            # Nearly all ids are given as they are in the data, and this is many times faster.
+            rows = list(map(self._row_of.get, given))
+        except TypeError:
+            # Something among them cannot be a key.
+            return [self.find_given(identifier) for identifier in given]
+        if None in rows:
+            for place, row in enumerate(rows):
+                if row is None:
+                    rows[place] = self.find_given(given[place])
+        return rows
+
+    # Ids such as dates, by what they look like.
+    @cached_property
+    def _row_of_text(self) -> dict[str, int]:
+        if self._series.dtype == pl.String:
+            return self._row_of
+        return {str(identifier): row for row, identifier in enumerate(self._series.to_list())}
 
     def ids(self, rows: Iterable[int]) -> list[Any]:
         """External ids of row numbers."""

@@ -17,6 +17,7 @@ from pslrec.artifacts import ArtifactError, FinishedRun, Model, check_parts, rea
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
+from pslrec.inference._explaining import Reason, nearest_of_history
 from pslrec.inference._fold_in import FoldIn, FrozenModel
 from pslrec.inference._ranking import (
     DEFAULT_MEMORY_BUDGET,
@@ -25,6 +26,7 @@ from pslrec.inference._ranking import (
     checked_rows,
     top_items,
 )
+from pslrec.inference._rules import NO_RULES, RowRules
 from pslrec.kernels import HIDDEN
 from pslrec.losses import LOSSES, Loss
 from pslrec.rows import Rows
@@ -137,7 +139,13 @@ class TrainedModel:
         }
 
     def recommend(
-        self, user_rows: Tensor, k: int, *, exclude_seen: bool = True, items: Tensor | None = None
+        self,
+        user_rows: Tensor,
+        k: int,
+        *,
+        exclude_seen: bool = True,
+        items: Tensor | None = None,
+        rules: RowRules = NO_RULES,
     ) -> TopItems:
         """Rank items for users from the training data.
 
@@ -149,13 +157,14 @@ class TrainedModel:
             k: length of the lists.
             exclude_seen: leave out the user's items in the training and validation data.
             items: rows of the items to choose from; all by default.
+            rules: what else may not be in the lists; see `Rules.in_rows`.
         """
         users = checked_rows(user_rows, self.n_users, "user_rows")
         hidden = None
         if exclude_seen:
             hidden = self.seen.select(users.numpy())
         vectors = self.user_vectors[users]
-        top = self._top(vectors, k, hidden, items)
+        top = self._top(vectors, k, hidden, items, rules)
         return _without_empty(top, ~vectors.any(dim=1))
 
     def recommend_for(
@@ -165,6 +174,7 @@ class TrainedModel:
         *,
         exclude_seen: bool = True,
         items: Tensor | None = None,
+        rules: RowRules = NO_RULES,
     ) -> TopItems:
         """Rank items for new users by their histories.
 
@@ -173,13 +183,14 @@ class TrainedModel:
             k: length of the lists.
             exclude_seen: leave out the items of the history.
             items: rows of the items to choose from; all by default.
+            rules: what else may not be in the lists; see `Rules.in_rows`.
         """
         vectors = self.fold_in(histories)
         lists = _lists_of(self._checked_histories(histories))
         hidden = None
         if exclude_seen:
             hidden = lists
-        top = self._top(vectors, k, hidden, items)
+        top = self._top(vectors, k, hidden, items, rules)
         return _without_empty(top, torch.from_numpy(lists.lengths == 0))
 
     def fold_in(self, histories: Sequence[Tensor]) -> Tensor:
@@ -195,14 +206,31 @@ class TrainedModel:
         with torch.inference_mode(False), torch.enable_grad():
             return self._fold_in.vectors(_lists_of(rows))
 
-    def similar_items(self, item_rows: Tensor, k: int) -> TopItems:
+    def similar_items(self, item_rows: Tensor, k: int, *, rules: RowRules = NO_RULES) -> TopItems:
         """The items nearest to each given item by cosine, without the item itself.
 
         Args:
             item_rows: rows of the items.
             k: length of the lists.
+            rules: what else may not be in the lists; see `Rules.in_rows`.
         """
-        return self._nearest(self.item_vectors, item_rows, k, "item_rows")
+        return self._nearest(self.item_vectors, item_rows, k, "item_rows", rules)
+
+    def reasons(
+        self, item_rows: Sequence[int], history: Sequence[int], n_reasons: int
+    ) -> list[list[Reason]]:
+        """For each item the nearest items of a history by cosine, nearest first.
+
+        An item is never a reason for itself.
+
+        Args:
+            item_rows: rows of recommended items.
+            history: rows of the items to choose reasons from.
+            n_reasons: how many to choose for each item, if the history has as many.
+        """
+        items = checked_rows(torch.tensor(item_rows, dtype=torch.int64), self.n_items, "item_rows")
+        known = checked_rows(torch.tensor(history, dtype=torch.int64), self.n_items, "history")
+        return nearest_of_history(self.item_vectors, items, known, n_reasons)
 
     def similar_users(self, user_rows: Tensor, k: int) -> TopItems:
         """The users nearest to each given user by cosine, without the user itself.
@@ -224,22 +252,37 @@ class TrainedModel:
         items = checked_rows(item_rows, self.n_items, "item_rows")
         return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
 
-    def _top(self, users: Tensor, k: int, hidden: Rows | None, items: Tensor | None) -> TopItems:
+    def _top(
+        self,
+        users: Tensor,
+        k: int,
+        hidden: Rows | None,
+        items: Tensor | None,
+        rules: RowRules,
+    ) -> TopItems:
         return top_items(
             users,
             self.item_vectors,
             k,
             hidden=hidden,
             candidates=items,
+            rules=rules,
             memory_budget=self._memory_budget,
         )
 
-    def _nearest(self, table: Tensor, rows: Tensor, k: int, name: str) -> TopItems:
+    def _nearest(
+        self, table: Tensor, rows: Tensor, k: int, name: str, rules: RowRules = NO_RULES
+    ) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
         themselves = Rows(np.arange(len(rows) + 1), rows.numpy())
         return top_items(
-            vectors[rows], vectors, k, hidden=themselves, memory_budget=self._memory_budget
+            vectors[rows],
+            vectors,
+            k,
+            hidden=themselves,
+            rules=rules,
+            memory_budget=self._memory_budget,
         )
 
     def _checked_histories(self, histories: Sequence[Tensor]) -> list[Tensor]:

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from pslrec.artifacts import ArtifactError
 from pslrec.errors import ConfigError, DataError
+from pslrec.inference._limits import best_within_limits
+from pslrec.inference._rules import NO_RULES, RowRules
 from pslrec.kernels import HIDDEN, top_k
 from pslrec.rows import Rows
 
@@ -36,6 +38,7 @@ def top_items(
     *,
     hidden: Rows | None = None,
     candidates: Tensor | None = None,
+    rules: RowRules = NO_RULES,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
     """The items with the largest inner products with each user; ties go to the lower row.
@@ -46,6 +49,7 @@ def top_items(
         k: length of the lists, which are shorter where there are fewer items to choose from.
         hidden: items to leave out, one list per row of `users`.
         candidates: rows of the items to choose from; all by default.
+        rules: what else limits the choice.
         memory_budget: bytes for scores; less memory means fewer users at a time.
 
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
@@ -57,11 +61,14 @@ def top_items(
     chosen = None
     columns_of_items = None
     table = items
+    if candidates is None:
+        candidates = rules.few_allowed(len(users))
     if candidates is not None:
         # In ascending order, so that ties still go to the lower row.
         chosen = checked_rows(candidates, len(items), "items").unique()
         columns_of_items = _columns_of_items(chosen, len(items))
         table = items[chosen]
+        rules = rules.among(chosen)
     width = min(k, len(table))
     top = TopItems(
         torch.full((len(users), width), NOTHING),
@@ -78,7 +85,9 @@ def top_items(
         scores = torch.mm(block, table.T, out=buffer[: len(block)])
         if hidden is not None:
             _hide(scores, hidden, np.arange(start, end), columns_of_items)
-        values, columns = _best(scores, width)
+        if rules.hidden is not None:
+            _hide(scores, rules.hidden, np.arange(start, end), columns_of_items)
+        values, columns = _best_allowed(scores, width, rules)
         top.scores[start:end] = values
         if chosen is None:
             top.items[start:end] = columns
@@ -87,6 +96,14 @@ def top_items(
     # Where too few items are left, hidden ones fill the list up.
     top.items[top.scores == HIDDEN] = NOTHING
     return top
+
+
+def _best_allowed(scores: Tensor, width: int, rules: RowRules) -> tuple[Tensor, Tensor]:
+    if rules.forbidden is not None:
+        scores.masked_fill_(rules.forbidden, HIDDEN)
+    if rules.limits:
+        return best_within_limits(scores, width, rules.limits, _best)
+    return _best(scores, width)
 
 
 def _best(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -2,5 +2,14 @@
 
 from pslrec.recommender._estimator import NotFittedError, Recommender
 from pslrec.recommender._frames import ranked_frame, rows_of
+from pslrec.recommender._reasons import with_reasons
+from pslrec.recommender._rules import RuleArguments
 
-__all__ = ["NotFittedError", "Recommender", "ranked_frame", "rows_of"]
+__all__ = [
+    "NotFittedError",
+    "Recommender",
+    "RuleArguments",
+    "ranked_frame",
+    "rows_of",
+    "with_reasons",
+]

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from pslrec.experiment import copy_run, finished_run, run, save_run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
 from pslrec.losses import Loss
+from pslrec.recommender._described_items import DescribedItems
 from pslrec.recommender._frames import (
     Output,
     given_as,
@@ -29,6 +30,9 @@ from pslrec.recommender._frames import (
     rows_of,
 )
 from pslrec.recommender._options import options_of, settings_of
+from pslrec.recommender._reasons import with_reasons
+from pslrec.recommender._rules import RuleArguments, rules_from
+from pslrec.rows import Rows
 from pslrec.training import Listener
 
 logger = logging.getLogger(__name__)
@@ -48,7 +52,7 @@ class NotFittedError(PslrecError, ValueError, AttributeError):
     """A recommender was used before it was fitted."""
 
 
-class Recommender:
+class Recommender(DescribedItems):
     """Train a model on interactions and recommend items, following scikit-learn conventions.
 
     Users and items are named by the ids in your data.
@@ -191,9 +195,10 @@ class Recommender:
         k: int = 20,
         *,
         exclude_seen: bool = True,
-        items: Any = None,
+        explain: int = 0,
         parents: Mapping[Any, Any] | None = None,
         output: Output = "polars",
+        **rules: Unpack[RuleArguments],
     ) -> Any:
         """Recommend items to users from the training data.
 
@@ -201,22 +206,36 @@ class Recommender:
             users: one id or several; all users by default.
             k: length of the lists.
             exclude_seen: leave out items that the user has in the training data.
-            items: ids to choose from; all items by default.
+            explain: how many items of the history to give as reasons, in the column `because`.
             parents: items that were not in the training data, each with the known item that it is
                 ranked like: `{"new": "known"}`.
             output: "polars", "pandas" or "numpy".
+            rules: what may be recommended. `items` are the ids to choose from, `exclude` those to
+                leave out, `exclude_by_user={user: ids}` those to leave out for one user.
+                `where='genre == "Comedy" and year >= 1990'` is a condition on the item table of
+                `use_item_table`, and `at_most={"genre": 2}` limits how many items of a list have
+                the same value in a column. `skip_unknown=True` leaves out ids that were not in
+                the training data, users included, instead of raising.
 
         Returns:
-            A frame with the columns user, item, score and rank, best items first.
+            A frame with the columns user, item, score and rank, best items first; with an item
+            table also title.
         """
         model = self._model(parents)
+        wanted = rules_from(rules).by_row(model.users)
         rows = torch.arange(model.n_users)
         if users is not None:
-            rows = rows_of(users, model.users, NEW_USER)
-        candidates = _candidate_rows(items, model)
-        top = model.recommend(rows, k, exclude_seen=exclude_seen, items=candidates)
+            rows = rows_of(users, model.users, NEW_USER, skip_unknown=wanted.skip_unknown)
+        table = self._table_for(model.items)
+        hidden = wanted.hidden_from(rows.tolist(), model.items)
+        row_rules = self._row_rules(wanted, model.items, hidden)
+        top = model.recommend(rows, k, exclude_seen=exclude_seen, rules=row_rules)
         names = model.users.series.gather(rows.numpy())
-        return given_as(ranked_frame(names, top, model.items), output)
+        frame = ranked_frame(names, top, model.items, table=table)
+        if explain:
+            seen = model.seen.select(rows.numpy())
+            frame = with_reasons(frame, model, top, seen, explain, table)
+        return given_as(frame, output)
 
     def recommend_for(
         self,
@@ -224,9 +243,10 @@ class Recommender:
         k: int = 20,
         *,
         exclude_seen: bool = True,
-        items: Any = None,
+        explain: int = 0,
         parents: Mapping[Any, Any] | None = None,
         output: Output = "polars",
+        **rules: Unpack[RuleArguments],
     ) -> Any:
         """Recommend items to new users, given the items that they have.
 
@@ -235,37 +255,63 @@ class Recommender:
                 or interactions. Users without a name are numbered from 0.
             k: length of the lists.
             exclude_seen: leave out the items of the history.
-            items: ids to choose from; all items by default.
+            explain: how many items of the history to give as reasons, in the column `because`.
             parents: items that were not in the training data, each with the known item that it is
                 treated like: `{"new": "known"}`.
             output: "polars", "pandas" or "numpy".
+            rules: what may be recommended; see `recommend`.
 
         Returns:
-            A frame with the columns user, item, score and rank, best items first.
+            A frame with the columns user, item, score and rank, best items first; with an item
+            table also title.
         """
         model = self._model(parents)
+        wanted = rules_from(rules)
         names, histories = histories_of(history)
-        rows = [rows_of(ids, model.items, NEW_ITEM) for ids in histories]
-        candidates = _candidate_rows(items, model)
-        top = model.recommend_for(rows, k, exclude_seen=exclude_seen, items=candidates)
-        return given_as(ranked_frame(pl.Series("user", names), top, model.items), output)
+        rows = []
+        for ids in histories:
+            rows.append(rows_of(ids, model.items, NEW_ITEM, skip_unknown=wanted.skip_unknown))
+        table = self._table_for(model.items)
+        hidden = wanted.hidden_from(names, model.items)
+        row_rules = self._row_rules(wanted, model.items, hidden)
+        top = model.recommend_for(rows, k, exclude_seen=exclude_seen, rules=row_rules)
+        frame = ranked_frame(pl.Series("user", names), top, model.items, table=table)
+        if explain:
+            seen = Rows.from_lists([history.numpy() for history in rows])
+            frame = with_reasons(frame, model, top, seen, explain, table)
+        return given_as(frame, output)
 
-    def similar_items(self, items: Any, k: int = 20, *, output: Output = "polars") -> Any:
+    def similar_items(
+        self,
+        items: Any,
+        k: int = 20,
+        *,
+        output: Output = "polars",
+        exclude: Any = None,
+        where: str | None = None,
+        at_most: Mapping[str, int] | None = None,
+    ) -> Any:
         """Find the items most similar to given ones, by the cosine of their vectors.
 
         Args:
             items: one id or several.
             k: length of the lists.
             output: "polars", "pandas" or "numpy".
+            exclude: ids to leave out.
+            where: a condition on the item table; see `recommend`.
+            at_most: how many items of a list may have the same value in a column.
 
         Returns:
-            A frame with the columns item, similar, score and rank, most similar items first.
+            A frame with the columns item, similar, score and rank, most similar items first; with
+            an item table also title, that of the similar item.
         """
         model = self._model()
         rows = rows_of(items, model.items, NEW_ITEM)
-        top = model.similar_items(rows, k)
+        table = self._table_for(model.items)
+        wanted = rules_from({"exclude": exclude, "where": where, "at_most": at_most})
+        top = model.similar_items(rows, k, rules=self._row_rules(wanted, model.items, None))
         names = model.items.series.gather(rows.numpy())
-        frame = ranked_frame(names, top, model.items, columns=("item", "similar"))
+        frame = ranked_frame(names, top, model.items, ("item", "similar"), table)
         return given_as(frame, output)
 
     def similar_users(self, users: Any, k: int = 20, *, output: Output = "polars") -> Any:
@@ -382,12 +428,6 @@ class Recommender:
         if parents:
             return model.with_parents(parents)
         return model
-
-
-def _candidate_rows(items: Any, model: TrainedModel) -> torch.Tensor | None:
-    if items is None:
-        return None
-    return rows_of(items, model.items, NEW_ITEM)
 
 
 def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) -> Interactions:

@@ -8,9 +8,17 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pslrec.data import Dataset, Interactions, Vocabulary, load, read_interactions
+from pslrec.data import (
+    Dataset,
+    Interactions,
+    Vocabulary,
+    find_rows,
+    load,
+    read_interactions,
+)
 from pslrec.data.formats import is_frame
-from pslrec.errors import ConfigError, DataError, UnknownNameError
+from pslrec.data.items import ItemTable
+from pslrec.errors import ConfigError, DataError
 from pslrec.inference import TopItems
 
 Output = Literal["polars", "pandas", "numpy"]
@@ -52,29 +60,19 @@ def _rows_in(known: Vocabulary, own: Vocabulary) -> np.ndarray:
     return rows
 
 
-def rows_of(ids: Any, vocabulary: Vocabulary, hint: str = "") -> Tensor:
-    """Rows of one external id or several.
+def rows_of(
+    ids: Any, vocabulary: Vocabulary, hint: str = "", *, skip_unknown: bool = False
+) -> Tensor:
+    """Rows of one external id or several; a whole number may be given as text.
 
     Args:
         ids: one id, or any list or column of them.
         vocabulary: knows the ids.
         hint: is added to the error for an unknown id.
+        skip_unknown: leave unknown ids out instead of raising.
     """
-    rows = []
-    unknown = []
-    for identifier in as_ids(ids):
-        row = vocabulary.find(identifier)
-        if row is None:
-            unknown.append(identifier)
-        else:
-            rows.append(row)
-    if unknown:
-        # One is named; thousands would bury the hint.
-        others = ""
-        if len(unknown) > 1:
-            others = f" and {len(unknown) - 1} more"
-        raise UnknownNameError(f"unknown {vocabulary.kind} `{unknown[0]}`{others}{hint}")
-    return torch.tensor(rows, dtype=torch.int64)
+    found = find_rows(as_ids(ids), vocabulary, skip_unknown=skip_unknown, hint=hint)
+    return torch.tensor(found.rows, dtype=torch.int64)
 
 
 def as_ids(ids: Any) -> list[Any]:
@@ -134,6 +132,7 @@ def ranked_frame(
     top: TopItems,
     vocabulary: Vocabulary,
     columns: tuple[str, str] = ("user", "item"),
+    table: ItemTable | None = None,
 ) -> pl.DataFrame:
     """Ranked lists as one frame with a score and a rank from 1.
 
@@ -142,19 +141,24 @@ def ranked_frame(
         top: the lists.
         vocabulary: external ids of the entries of the lists.
         columns: names of the first two columns.
+        table: adds a column of titles, if it has titles.
     """
     # Lists that are shorter than the others end in -1.
     is_shown = (top.items >= 0).numpy()
     owners, places = np.nonzero(is_shown)
     owner_column, entry_column = columns
-    return pl.DataFrame(
+    entries = top.items.numpy()[is_shown]
+    frame = pl.DataFrame(
         {
             owner_column: names.gather(owners),
-            entry_column: vocabulary.series.gather(top.items.numpy()[is_shown]),
+            entry_column: vocabulary.series.gather(entries),
             "score": top.scores.numpy()[is_shown],
             "rank": (places + 1).astype(np.int32),
         }
     )
+    if table is None or not table.has_titles:
+        return frame
+    return frame.with_columns(table.titles_of(entries))
 
 
 def given_as(frame: pl.DataFrame, output: str) -> Any:

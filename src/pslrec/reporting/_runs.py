@@ -4,6 +4,7 @@ import logging
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
@@ -26,6 +27,7 @@ from pslrec.reporting._document import (
     percent,
     words,
 )
+from pslrec.reporting._examples import examples_section
 from pslrec.reporting._exchangeability import exchangeability_section
 from pslrec.reporting._measures import K, Measurer, Measures
 from pslrec.reporting._noise import noise_section
@@ -39,7 +41,7 @@ NDCG = f"ndcg@{K}"
 RECALL = f"recall@{K}"
 
 
-def run_report(runs: Sequence[Path], out: Path) -> Path:
+def run_report(runs: Sequence[Path], out: Path, *, item_table: Path | None = None) -> Path:
     """Write the report of a run, or of several runs beside the first one.
 
     What a run does not keep is computed from its model and data. Where those are gone, the report
@@ -48,6 +50,8 @@ def run_report(runs: Sequence[Path], out: Path) -> Path:
     Args:
         runs: run directories, finished or not.
         out: the HTML file to write; an older one is replaced.
+        item_table: a file with item ids and titles; the report then shows what some users of the
+            first finished run would get.
 
     Returns:
         The file written.
@@ -63,8 +67,15 @@ def run_report(runs: Sequence[Path], out: Path) -> Path:
     _prepare_place(out)
     labels = labels_of(paths)
     records = [read_run(path, label) for path, label in zip(paths, labels, strict=True)]
+    examples = []
+    finished = [record for record in records if record.is_finished]
+    if item_table is not None and finished:
+        examples.append(examples_section(finished[0], item_table))
     measured, problems = _measured(records)
-    return write_report(run_document(records, measured, problems), out)
+    document = run_document(records, measured, problems)
+    # Behind the metrics, before what explains them.
+    sections = [*document.sections[:2], *examples, *document.sections[2:]]
+    return write_report(replace(document, sections=sections), out)
 
 
 def write_report(document: Document, out: Path) -> Path:

@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pslrec import __version__
-from pslrec.errors import PslrecError, UnknownNameError
+from pslrec.errors import PslrecError, UnknownNameError, shortened
 from pslrec.serving._answers import json_answer, problem
-from pslrec.serving._identifiers import shortened
 from pslrec.serving._limits import Limits
 from pslrec.serving._openapi import Operation, describe
 from pslrec.serving._pages import page
@@ -26,8 +25,11 @@ from pslrec.serving._schemas import (
     Health,
     HistoryAnswer,
     HistoryRequest,
+    RandomUser,
     RecommendAnswer,
     RecommendRequest,
+    SearchAnswer,
+    SearchQuery,
     SimilarAnswer,
     SimilarQuery,
     Version,
@@ -60,6 +62,8 @@ def create_app(
         Route("/recommend-for-history", endpoints.recommend_for_history, methods=["POST"]),
         # An item id may contain slashes.
         Route("/similar/{item:path}", endpoints.similar),
+        Route("/search", endpoints.search),
+        Route("/random-user", endpoints.random_user),
         Route("/health", endpoints.health),
         Route("/version", endpoints.version),
         Route(
@@ -126,7 +130,19 @@ class _Endpoints:
         """List the items nearest to one."""
         query = json.dumps(dict(request.query_params))
         asked = self._checked(query, SimilarQuery)
-        return json_answer(await self._service.similar(request.path_params["item"], asked.k))
+        return json_answer(await self._service.similar(request.path_params["item"], asked))
+
+    @Operation(query=SearchQuery, gives=SearchAnswer, problems=(422,))
+    async def search(self, request: Request) -> Response:
+        """Find items by a part of their title or id."""
+        query = json.dumps(dict(request.query_params))
+        asked = self._checked(query, SearchQuery)
+        return json_answer(await self._service.search(asked))
+
+    @Operation(gives=RandomUser)
+    async def random_user(self, _: Request) -> Response:
+        """Draw a user who has items."""
+        return json_answer(self._service.random_user())
 
     @Operation(gives=Health, is_open=True)
     async def health(self, _: Request) -> Response:
@@ -207,7 +223,7 @@ class _Endpoints:
         got = f"got `{shortened(as_json)}`"
         if place == ["k"]:
             return f"`k` must be a whole number from 1 to {self._options.largest_k}, {got}"
-        if len(place) > 1 and place[0] in ("users", "history"):
+        if len(place) > 1 and place[0] in ("users", "history", "items", "exclude"):
             return f"`{place[0]}[{place[1]}]` must be a whole number or text, {got}"
         name = ".".join(place) or "body"
         reason = str(error["msg"])

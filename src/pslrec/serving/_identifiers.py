@@ -1,15 +1,12 @@
 """External ids in JSON and in URLs, where a number may arrive as text."""
 
-import re
 from collections.abc import Iterable
 
 from pslrec.data import Vocabulary
-from pslrec.errors import UnknownNameError
+from pslrec.errors import UnknownNameError, shortened
 
 # JavaScript rounds whole numbers beyond this, so they are sent as text.
 LARGEST_EXACT = 2**53 - 1
-_WHOLE_NUMBER = re.compile(r"-?\d{1,39}", re.ASCII)
-_LONGEST_SHOWN = 80
 
 
 class Identifiers:
@@ -31,29 +28,15 @@ class Identifiers:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.kind = vocabulary.kind
-        ids = vocabulary.series.to_list()
-        # In Python a bool is an int.
-        self._are_numbers = bool(ids) and isinstance(ids[0], int) and not isinstance(ids[0], bool)
-        keys: list[int | str] = ids
-        if not self._are_numbers:
-            keys = [str(identifier) for identifier in ids]
-        self.names = [_name(key) for key in keys]
-        self._row_of = {key: row for row, key in enumerate(keys)}
+        self.vocabulary = vocabulary
+        self.names = [_name(identifier) for identifier in vocabulary.series.to_list()]
 
     def __len__(self) -> int:
         return len(self.names)
 
     def find(self, identifier: int | str) -> int | None:
         """The row of an id, or `None` if it is unknown."""
-        if not self._are_numbers:
-            return self._row_of.get(str(identifier))
-        if isinstance(identifier, str):
-            digits = identifier.strip()
-            # `int` alone would take underscores, other scripts' digits and endless numbers.
-            if not _WHOLE_NUMBER.fullmatch(digits):
-                return None
-            identifier = int(digits)
-        return self._row_of.get(identifier)
+        return self.vocabulary.find_given(identifier)
 
     def row(self, identifier: int | str) -> int:
         """The row of an id; an unknown one raises `UnknownNameError`."""
@@ -67,21 +50,10 @@ class Identifiers:
         return [self.row(identifier) for identifier in identifiers]
 
 
-def _name(key: int | str) -> int | str:
-    if isinstance(key, int) and abs(key) > LARGEST_EXACT:
-        return str(key)
-    return key
-
-
-def shortened(value: object) -> str:
-    """A value that a client sent, fit to be quoted in one line of a message."""
-    if isinstance(value, int) and abs(value) >= 10**_LONGEST_SHOWN:
-        # Python refuses to write out numbers of thousands of digits.
-        return "a very large number"
-    shown = ""
-    for character in str(value)[:_LONGEST_SHOWN]:
-        # A control character could rewrite the terminal of whoever reads the log.
-        shown += character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
-    if len(str(value)) > _LONGEST_SHOWN:
-        shown += "..."
-    return shown
+def _name(identifier: object) -> int | str:
+    # In Python a bool is an int.
+    if not isinstance(identifier, int) or isinstance(identifier, bool):
+        return str(identifier)
+    if abs(identifier) > LARGEST_EXACT:
+        return str(identifier)
+    return identifier

@@ -9,9 +9,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pslrec.errors import shortened
 from pslrec.serving._answers import problem
 from pslrec.serving._connections import LARGEST_HEAD, current_connection, too_large_head
-from pslrec.serving._identifiers import shortened
 from pslrec.serving._local_names import is_local_name
 from pslrec.serving._options import ServiceOptions
 

@@ -110,7 +110,9 @@ def _schemas(operations: list[Operation], options: ServiceOptions) -> dict[str, 
     for schema in schemas.values():
         properties = schema["properties"]
         if "k" in properties:
-            properties["k"]["maximum"] = options.largest_k
+            # A model may have a lower limit of its own.
+            own = properties["k"].get("maximum", options.largest_k)
+            properties["k"]["maximum"] = min(own, options.largest_k)
     schemas["RecommendRequest"]["properties"]["users"]["maxItems"] = options.largest_batch
     schemas["HistoryRequest"]["properties"]["history"]["maxItems"] = options.longest_history
     return schemas

@@ -1,4 +1,4 @@
-"""The pages of the service: single files that may not fetch anything from elsewhere."""
+"""The pages of the service, each sent as one file that may not fetch anything from elsewhere."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ def page(name: str) -> Response:
     Args:
         name: its file name.
     """
-    content = files("pslrec.serving").joinpath(name).read_bytes()
+    content = _content(name)
     # Ids and titles come from somebody's data. Should one ever be taken for HTML, the browser still
     # runs and fetches nothing but what is listed here.
     policy = [
@@ -34,6 +34,16 @@ def page(name: str) -> Response:
         "cache-control": "no-cache",
     }
     return Response(content, headers=headers, media_type="text/html")
+
+
+def _content(name: str) -> bytes:
+    """The page with the style and the script that it names put in their places."""
+    directory = files("pslrec.serving")
+
+    def inserted(found: re.Match[bytes]) -> bytes:
+        return directory.joinpath(found[1].decode()).read_bytes()
+
+    return re.sub(rb"\{(page\.\w+)\}", inserted, directory.joinpath(name).read_bytes())
 
 
 def _hashes(content: bytes, tag: bytes) -> str:

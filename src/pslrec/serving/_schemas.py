@@ -20,6 +20,10 @@ def _from_digits(value: object) -> object:
     return value
 
 
+def _from_word(value: object) -> object:
+    return {"true": True, "false": False}.get(str(value), value)
+
+
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _Whole = BeforeValidator(_whole)
 # No vocabulary holds ids beyond these bounds, so nonsense is refused before it is looked up. Strict
@@ -29,6 +33,17 @@ Identifier = (
     | Annotated[StrictStr, Field(max_length=1024)]
 )
 Length = Annotated[StrictInt, Field(ge=1, description="Length of the list."), _Whole]
+Details = Annotated[
+    StrictBool, Field(description="Also return what the item table says about each item.")
+]
+DetailsInQuery = Annotated[Details, BeforeValidator(_from_word)]
+Where = Annotated[
+    Annotated[StrictStr, Field(max_length=2000)] | None,
+    Field(
+        description="A condition on the item table, such as "
+        '`genre == "Comedy" and year >= 1990`; the documentation has its grammar.'
+    ),
+]
 Explained = Annotated[
     StrictInt,
     Field(
@@ -45,37 +60,58 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RecommendRequest(_Request):
+class _ListRequest(_Request):
+    """What all requests for lists have in common: their length, reasons, and rules."""
+
+    k: Length = 20
+    explain: Explained = 0
+    details: Details = False
+    items: Annotated[
+        list[Identifier] | None, Field(description="Ids of the items to choose from.")
+    ] = None
+    exclude: Annotated[list[Identifier], Field(description="Ids of items to leave out.")] = []
+    where: Where = None
+    at_most: Annotated[
+        dict[str, Annotated[StrictInt, Field(ge=1, lt=2**31), _Whole]],
+        Field(
+            max_length=10,
+            description="How many items of a list may have the same value in a column of the "
+            "item table, by column.",
+        ),
+    ] = {}
+    ignore_unknown: Annotated[
+        StrictBool, Field(description="Ignore ids that the model does not know.")
+    ] = False
+
+
+class RecommendRequest(_ListRequest):
     """Users of the model to recommend items for."""
 
     users: Annotated[
         list[Identifier],
         Field(min_length=1, description="Ids of users; a number may be given as text."),
     ]
-    k: Length = 20
     exclude_seen: Annotated[
         StrictBool, Field(description="Leave out items that the user has in the training data.")
     ] = True
-    explain: Explained = 0
     with_history: Annotated[StrictBool, Field(description="Also return the items of the user.")] = (
         False
     )
+    exclude_by_user: Annotated[
+        dict[str, list[Identifier]],
+        Field(description="Ids of items to leave out for one of the users, by user."),
+    ] = {}
 
 
-class HistoryRequest(_Request):
+class HistoryRequest(_ListRequest):
     """The items of somebody who is not in the model, to recommend others for."""
 
     history: Annotated[
         list[Identifier], Field(min_length=1, description="Ids of items; repeated ones count once.")
     ]
-    k: Length = 20
     exclude_seen: Annotated[
         StrictBool, Field(description="Leave out the items of the history.")
     ] = True
-    explain: Explained = 0
-    ignore_unknown: Annotated[
-        StrictBool, Field(description="Ignore items that the model does not know.")
-    ] = False
 
 
 class SimilarQuery(_Request):
@@ -84,6 +120,32 @@ class SimilarQuery(_Request):
     k: Annotated[
         StrictInt, Field(ge=1, description="Length of the list."), BeforeValidator(_from_digits)
     ] = 20
+    where: Where = None
+    details: DetailsInQuery = False
+
+
+class SearchQuery(_Request):
+    """Items by a part of their title or id."""
+
+    text: Annotated[
+        StrictStr,
+        Field(
+            max_length=200,
+            description="Part of a title or id; of a word its beginning counts more.",
+        ),
+    ]
+    k: Annotated[
+        StrictInt,
+        Field(ge=1, le=50, description="Length of the list."),
+        BeforeValidator(_from_digits),
+    ] = 10
+    details: DetailsInQuery = False
+
+
+ItemDetails = Annotated[
+    dict[str, str | float | bool] | None,
+    Field(description="Values of the item table by column, if they were asked for."),
+]
 
 
 class Reason(BaseModel):
@@ -100,6 +162,7 @@ class Recommended(BaseModel):
     item: int | str
     score: float
     title: str | None = Field(default=None, description="If the service was given titles.")
+    details: ItemDetails = None
     because: list[Reason] | None = Field(
         default=None, description="Reasons, nearest first, if they were asked for."
     )
@@ -110,6 +173,7 @@ class ItemOfHistory(BaseModel):
 
     item: int | str
     title: str | None = None
+    details: ItemDetails = None
 
 
 class UserList(BaseModel):
@@ -124,6 +188,7 @@ class RecommendAnswer(BaseModel):
     """The lists, in the order of the requested users."""
 
     recommendations: list[UserList]
+    ignored: list[int | str] = Field(description="Users that the model does not know.")
     model: str = Field(description="Which model answered; see `/version`.")
 
 
@@ -143,8 +208,31 @@ class SimilarAnswer(BaseModel):
 
     item: int | str
     title: str | None = None
+    details: ItemDetails = None
     items: list[Recommended]
     model: str
+
+
+class SearchAnswer(BaseModel):
+    """Items whose title or id holds the text, best matches first."""
+
+    items: list[ItemOfHistory]
+    model: str
+
+
+class RandomUser(BaseModel):
+    """A user of the model, drawn at random from those who have items."""
+
+    user: int | str
+    model: str
+
+
+class Column(BaseModel):
+    """A column of the item table."""
+
+    name: str
+    kind: str = Field(description="text, number or truth.")
+    values: list[str] = Field(description="The most frequent texts, if there are not too many.")
 
 
 class Health(BaseModel):
@@ -167,6 +255,7 @@ class Version(BaseModel):
     users: int
     items: int
     titles: bool
+    columns: list[Column] = Field(description="Columns of the item table, for conditions.")
     largest_k: int
     example_user: int | str
     example_history: list[int | str]

@@ -3,26 +3,31 @@
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pslrec.data.items import ItemTable
 from pslrec.errors import PslrecError
-from pslrec.inference import TopItems, TrainedModel
+from pslrec.inference import NO_RULES, RowRules, RuleKeeper, TopItems, TrainedModel
+from pslrec.rows import Rows
 from pslrec.serving._identifiers import Identifiers
-from pslrec.serving._titles import read_titles
+from pslrec.serving._search import TitleSearch
 
 logger = logging.getLogger(__name__)
 
 _DIGITS = 12
 _EXAMPLE_LENGTH = 5
 _EXAMPLE_HISTORY = 12
+_SHOWN_VALUES = 50
+_MOST_CATEGORIES = 500
 
 
 class Ranked(NamedTuple):
@@ -38,10 +43,12 @@ class ListJob(NamedTuple):
     Args:
         rows: rows of the users or items to make a list for each, or of the items of one history.
         k: length of the lists.
+        hidden: for each list the items to leave out of it; empty if there are none.
     """
 
     rows: list[int]
     k: int
+    hidden: Sequence[list[int]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +60,7 @@ class ServedModel:
         model: computes the lists.
         users: ids of users.
         items: ids of items.
-        titles: titles of items by row, if the service was given a table of them.
+        table: titles and columns of the items, if the service was given a table of them.
         fingerprint: first digits of a hash of the model's file, to tell models apart.
         loaded: when it was read.
     """
@@ -62,90 +69,88 @@ class ServedModel:
     model: TrainedModel
     users: Identifiers
     items: Identifiers
-    titles: list[str | None] | None
+    table: ItemTable | None
     fingerprint: str
     loaded: datetime
 
     @classmethod
-    def load(cls, path: Path, titles: Path | None = None) -> "ServedModel":
+    def load(cls, path: Path, item_table: Path | None = None) -> "ServedModel":
         """Read a finished run.
 
         Args:
             path: the run directory, or a link to it.
-            titles: a table of items and their titles, see `read_titles`.
+            item_table: a table of items, see `ItemTable.read`.
         """
         # Resolved once: if the link is switched meanwhile, the files of two runs must not be mixed.
         directory = path.resolve()
         model = TrainedModel.load(directory)
-        items = Identifiers(model.items)
-        titles_by_row = None
-        if titles is not None:
-            titles_by_row = read_titles(titles, items)
+        table = None
+        if item_table is not None:
+            table = ItemTable.read(item_table, model.items)
         return cls(
             path=directory,
             model=model,
             users=Identifiers(model.users),
-            items=items,
-            titles=titles_by_row,
+            items=Identifiers(model.items),
+            table=table,
             fingerprint=_fingerprint(directory / "model.safetensors"),
             loaded=datetime.now(UTC),
         )
 
     def title(self, row: int) -> str | None:
         """The title of an item, if it has one."""
-        if self.titles is None:
+        if self.table is None:
             return None
-        return self.titles[row]
+        return self.table.titles[row]
 
     def history(self, user: int) -> list[int]:
         """Rows of the items that a user has in the training data."""
         history: list[int] = self.model.seen.list_of(user).tolist()
         return history
 
-    def lists_for_users(self, jobs: Sequence[ListJob], *, exclude_seen: bool) -> list[list[Ranked]]:
+    def lists_for_users(
+        self, jobs: Sequence[ListJob], *, exclude_seen: bool, rules: RowRules = NO_RULES
+    ) -> list[list[Ranked]]:
         """Lists for the users of all jobs, from one matrix product."""
         users = _joined_rows(jobs)
-        found = self.model.recommend(users, _longest(jobs), exclude_seen=exclude_seen)
+        found = self.model.recommend(
+            users, _longest(jobs), exclude_seen=exclude_seen, rules=_with_hidden(rules, jobs)
+        )
         return _per_job(found, jobs)
 
-    def lists_for_histories(self, jobs: Sequence[ListJob], *, exclude_seen: bool) -> list[Ranked]:
+    def lists_for_histories(
+        self, jobs: Sequence[ListJob], *, exclude_seen: bool, rules: RowRules = NO_RULES
+    ) -> list[Ranked]:
         """One list for the history of each job."""
         histories = [torch.tensor(job.rows, dtype=torch.int64) for job in jobs]
-        found = self.model.recommend_for(histories, _longest(jobs), exclude_seen=exclude_seen)
+        found = self.model.recommend_for(
+            histories, _longest(jobs), exclude_seen=exclude_seen, rules=rules
+        )
         return _shortened_lists(found, [job.k for job in jobs])
 
-    def similar(self, jobs: Sequence[ListJob]) -> list[list[Ranked]]:
+    def similar(self, jobs: Sequence[ListJob], rules: RowRules = NO_RULES) -> list[list[Ranked]]:
         """Items nearest to the items of all jobs."""
         items = _joined_rows(jobs)
-        return _per_job(self.model.similar_items(items, _longest(jobs)), jobs)
+        return _per_job(self.model.similar_items(items, _longest(jobs), rules=rules), jobs)
 
-    def reasons(
-        self, items: list[int], history: list[int], n_reasons: int
-    ) -> list[list[tuple[int, float]]]:
-        """For each item the nearest items of the history with their cosines, nearest first.
+    @cached_property
+    def rules(self) -> RuleKeeper:
+        """Translates the rules of requests."""
+        return RuleKeeper(self.items.vocabulary, self.table)
 
-        An item is never a reason for itself.
+    @cached_property
+    def search(self) -> TitleSearch:
+        """Finds items by parts of their titles or ids."""
+        titles: list[str | None] = [None] * len(self.items)
+        if self.table is not None:
+            titles = self.table.titles
+        popularity = np.bincount(self.model.seen.items, minlength=len(self.items))
+        return TitleSearch(self.items.names, titles, popularity)
 
-        Args:
-            items: rows of recommended items.
-            history: rows of the items to choose from.
-            n_reasons: how many to choose for each item, if the history has as many.
-        """
-        if not items or not history or not n_reasons:
-            return [[] for _ in items]
-        rows = torch.tensor(items)
-        columns = torch.tensor(history)
-        directions = _directions(self.model.item_vectors[rows])
-        cosines = directions @ _directions(self.model.item_vectors[columns]).T
-        cosines[rows[:, None] == columns[None, :]] = -torch.inf
-        values, places = cosines.topk(min(n_reasons, len(history)), dim=1)
-        chosen = columns[places]
-        reasons = []
-        for near_items, near_values in zip(chosen.tolist(), values.tolist(), strict=True):
-            pairs = zip(near_items, near_values, strict=True)
-            # In a short history the item itself may come up last.
-            reasons.append([(row, cosine) for row, cosine in pairs if cosine != -torch.inf])
-        return reasons
+    @cached_property
+    def users_with_history(self) -> np.ndarray:
+        """Rows of the users who have any items."""
+        return np.flatnonzero(self.model.seen.lengths)
 
     @cached_property
     def description(self) -> dict[str, Any]:
@@ -162,16 +167,30 @@ class ServedModel:
             "backbone": self.model.backbone_name,
             "users": len(self.users),
             "items": len(self.items),
-            "titles": self.titles is not None,
+            "titles": self.table is not None and self.table.has_titles,
+            "columns": self._columns(),
             "example_user": self.users.names[user],
             "example_history": [self.items.names[row] for row in example_history],
         }
+
+    def _columns(self) -> list[dict[str, Any]]:
+        described = []
+        if self.table is not None:
+            for name, column in self.table.columns.items():
+                values = column.most_frequent(_SHOWN_VALUES)
+                is_title = name == self.table.title_column
+                # The values of a column with one for every item are no choice for anybody.
+                if is_title or len(column.labels) > _MOST_CATEGORIES:
+                    values = []
+                described.append({"name": name, "kind": column.kind, "values": values})
+        return described
 
     def warm_up(self) -> None:
         """Answer a request of each kind, so that what is prepared only once delays no real one."""
         job = ListJob([0], 1)
         self.lists_for_users([job], exclude_seen=True)
         self.similar([job])
+        self.search.find("", 1)
         try:
             self.lists_for_histories([job], exclude_seen=True)
         except PslrecError as error:
@@ -209,8 +228,14 @@ def _shortened_lists(found: TopItems, lengths: list[int]) -> list[Ranked]:
     return lists
 
 
-def _directions(vectors: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(vectors, dim=1)
+def _with_hidden(rules: RowRules, jobs: Sequence[ListJob]) -> RowRules:
+    """The rules with what each list leaves out for itself, if any does."""
+    if not any(job.hidden for job in jobs):
+        return rules
+    lists: list[list[int]] = []
+    for job in jobs:
+        lists += job.hidden or [[] for _ in job.rows]
+    return replace(rules, hidden=Rows.from_lists(lists))
 
 
 def _fingerprint(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import random
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +11,18 @@ from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 
-from pslrec.errors import PslrecError
+from pslrec.data import find_rows
+from pslrec.errors import PslrecError, shortened
+from pslrec.inference import RowRules, Rules
 from pslrec.serving._batching import Batcher
-from pslrec.serving._identifiers import shortened
+from pslrec.serving._entries import Entries
 from pslrec.serving._options import ServiceOptions
-from pslrec.serving._schemas import HistoryRequest, RecommendRequest
+from pslrec.serving._schemas import (
+    HistoryRequest,
+    RecommendRequest,
+    SearchQuery,
+    SimilarQuery,
+)
 from pslrec.serving._served import ListJob, Ranked, ServedModel
 
 
@@ -24,6 +32,7 @@ class _Kind(NamedTuple):
     model: ServedModel
     are_similar_items: bool
     exclude_seen: bool
+    rules: RowRules
 
 
 class Service:
@@ -34,15 +43,16 @@ class Service:
 
     Args:
         run: directory of a finished run, or a link to one; a reload reads it again.
-        titles: a table of items and their titles, shown beside the ids.
+        item_table: a table of items with their titles, shown beside the ids, and columns that
+            rules may refer to.
         options: the limits; the defaults if not given.
     """
 
     def __init__(
-        self, run: Path, *, titles: Path | None = None, options: ServiceOptions | None = None
+        self, run: Path, *, item_table: Path | None = None, options: ServiceOptions | None = None
     ) -> None:
         self._run = run
-        self._titles = titles
+        self._item_table = item_table
         self.options = options or ServiceOptions()
         self.model = self._load()
         largest = self.options.largest_batch
@@ -59,7 +69,7 @@ class Service:
         self._is_loading = False
 
     def _load(self) -> ServedModel:
-        model = ServedModel.load(self._run, self._titles)
+        model = ServedModel.load(self._run, self._item_table)
         model.warm_up()
         return model
 
@@ -96,20 +106,31 @@ class Service:
             raise HTTPException(
                 422, f"`users` may hold at most {self.options.largest_batch}, got {n_users}"
             )
-        rows = model.users.rows(request.users)
-        kind = _Kind(model, are_similar_items=False, exclude_seen=request.exclude_seen)
-        found = await self.lists.answer(kind, ListJob(rows, request.k), n_users)
-        histories: list[list[int]] = [[]] * n_users
+        users = find_rows(request.users, model.model.users, skip_unknown=request.ignore_unknown)
+        rows = users.rows
+        rules = _rules_of(request, request.exclude_by_user)
+        hidden = _hidden_lists(rules, rows, model)
+        row_rules = await self._row_rules(model, rules)
+        kind = _Kind(model, False, request.exclude_seen, row_rules)
+        found: list[Ranked] = []
+        if rows:
+            found = await self.lists.answer(kind, ListJob(rows, request.k, hidden), len(rows))
+        histories: list[list[int]] = [[]] * len(rows)
         if request.with_history or request.explain:
             histories = [model.history(row) for row in rows]
-        lists = await self._entries(model, found, histories, request.explain)
+        entries = Entries(model, request.details)
+        lists = await self._shown(entries, found, histories, request.explain)
         answers = []
-        for row, entries, history in zip(rows, lists, histories, strict=True):
-            answer = {"user": model.users.names[row], "items": entries}
+        for row, shown, history in zip(rows, lists, histories, strict=True):
+            answer = {"user": model.users.names[row], "items": shown}
             if request.with_history:
-                answer["history"] = [_named(model, item) for item in history]
+                answer["history"] = [entries.named(item) for item in history]
             answers.append(answer)
-        return {"recommendations": answers, "model": model.fingerprint}
+        return {
+            "recommendations": answers,
+            "ignored": users.unknown,
+            "model": model.fingerprint,
+        }
 
     async def recommend_for_history(self, request: HistoryRequest) -> dict[str, Any]:
         """A list for somebody who is not in the model."""
@@ -119,43 +140,57 @@ class Service:
         self._check_size(request.k, 1, request.explain)
         if n_items > longest:
             raise HTTPException(422, f"`history` may hold at most {longest} items, got {n_items}")
-        unknown = []
+        found_rows = find_rows(request.history, model.model.items, skip_unknown=True)
+        unknown = found_rows.unknown
         # A dictionary, to keep each item once and the order of the first mentions.
-        known: dict[int, None] = {}
-        for item in request.history:
-            row = model.items.find(item)
-            if row is None:
-                unknown.append(item)
-            else:
-                known[row] = None
-        rows = list(known)
+        rows = list(dict.fromkeys(found_rows.rows))
         if unknown and not (request.ignore_unknown and rows):
             sentence = f"unknown item `{shortened(unknown[0])}`"
             if not request.ignore_unknown:
                 sentence += "; leave it out, or send `ignore_unknown`: true"
             raise HTTPException(404, sentence)
-        kind = _Kind(model, are_similar_items=False, exclude_seen=request.exclude_seen)
+        row_rules = await self._row_rules(model, _rules_of(request, {}))
+        kind = _Kind(model, False, request.exclude_seen, row_rules)
         found = await self.histories.answer(kind, ListJob(rows, request.k))
-        lists = await self._entries(model, [found], [rows], request.explain)
+        entries = Entries(model, request.details)
+        lists = await self._shown(entries, [found], [rows], request.explain)
         return {
             "items": lists[0],
-            "history": [_named(model, row) for row in rows],
+            "history": [entries.named(row) for row in rows],
             "ignored": unknown,
             "model": model.fingerprint,
         }
 
-    async def similar(self, item: str, k: int) -> dict[str, Any]:
+    async def similar(self, item: str, query: SimilarQuery) -> dict[str, Any]:
         """Items nearest to one."""
         model = self.model
-        self._check_size(k, 1, 0)
+        self._check_size(query.k, 1, 0)
         row = model.items.row(item)
-        kind = _Kind(model, are_similar_items=True, exclude_seen=False)
-        found = await self.lists.answer(kind, ListJob([row], k))
+        row_rules = await self._row_rules(model, Rules(where=query.where))
+        kind = _Kind(model, True, False, row_rules)
+        found = await self.lists.answer(kind, ListJob([row], query.k))
+        entries = Entries(model, query.details)
         return {
-            **_named(model, row),
-            "items": _entries(model, found[0]),
+            **entries.named(row),
+            "items": entries.ranked(found[0]),
             "model": model.fingerprint,
         }
+
+    async def search(self, query: SearchQuery) -> dict[str, Any]:
+        """Items by a part of their title or id."""
+        model = self.model
+        loop = asyncio.get_running_loop()
+        # In a thread, since it goes through all titles.
+        rows = await loop.run_in_executor(self._explainer, model.search.find, query.text, query.k)
+        entries = Entries(model, query.details)
+        return {"items": [entries.named(row) for row in rows], "model": model.fingerprint}
+
+    def random_user(self) -> dict[str, Any]:
+        """A user who has items, drawn at random."""
+        model = self.model
+        # Not for secrets: which user it is does not matter.
+        row = random.choice(model.users_with_history)
+        return {"user": model.users.names[row], "model": model.fingerprint}
 
     def _check_size(self, k: int, n_lists: int, n_reasons: int) -> None:
         largest = self.options.largest_k
@@ -173,63 +208,57 @@ class Service:
                 f"got {k * n_lists:,}; send several",
             )
 
-    async def _entries(
-        self, model: ServedModel, found: list[Ranked], histories: list[list[int]], n_reasons: int
+    async def _row_rules(self, model: ServedModel, rules: Rules) -> RowRules:
+        if not model.rules.is_slow(rules):
+            return model.rules.row_rules(rules)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._explainer, model.rules.row_rules, rules)
+
+    async def _shown(
+        self, entries: Entries, found: list[Ranked], histories: list[list[int]], n_reasons: int
     ) -> list[list[dict[str, Any]]]:
         if not n_reasons:
-            return [_entries(model, ranked) for ranked in found]
+            return [entries.ranked(ranked) for ranked in found]
 
         def explained() -> list[list[dict[str, Any]]]:
             pairs = zip(found, histories, strict=True)
-            return [_explained(model, ranked, history, n_reasons) for ranked, history in pairs]
+            return [entries.explained(ranked, history, n_reasons) for ranked, history in pairs]
 
         # In a thread, since a matrix product per list would hold up the other clients.
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._explainer, explained)
 
 
+def _rules_of(
+    request: RecommendRequest | HistoryRequest, exclude_by_user: dict[str, list[int | str]]
+) -> Rules:
+    return Rules(
+        items=request.items,
+        exclude=request.exclude,
+        exclude_by_user=exclude_by_user,
+        where=request.where,
+        at_most=request.at_most,
+        skip_unknown=request.ignore_unknown,
+    )
+
+
+def _hidden_lists(rules: Rules, rows: list[int], model: ServedModel) -> list[list[int]]:
+    """What each user may not get; empty if there are no such rules."""
+    by_row = rules.by_row(model.model.users)
+    hidden = by_row.hidden_from(rows, model.model.items)
+    if hidden is None:
+        return []
+    return [hidden.list_of(place).tolist() for place in range(len(rows))]
+
+
 def _lists(kind: _Kind, jobs: Sequence[ListJob]) -> list[list[Ranked]]:
     if kind.are_similar_items:
-        return kind.model.similar(jobs)
-    return kind.model.lists_for_users(jobs, exclude_seen=kind.exclude_seen)
+        return kind.model.similar(jobs, kind.rules)
+    return kind.model.lists_for_users(jobs, exclude_seen=kind.exclude_seen, rules=kind.rules)
 
 
 def _histories(kind: _Kind, jobs: Sequence[ListJob]) -> list[Ranked]:
-    return kind.model.lists_for_histories(jobs, exclude_seen=kind.exclude_seen)
-
-
-def _entries(model: ServedModel, ranked: Ranked) -> list[dict[str, Any]]:
-    entries = []
-    for item, score in zip(ranked.items, ranked.scores, strict=True):
-        entry = _named(model, item)
-        entry["score"] = _rounded(score)
-        entries.append(entry)
-    return entries
-
-
-def _explained(
-    model: ServedModel, ranked: Ranked, history: list[int], n_reasons: int
-) -> list[dict[str, Any]]:
-    entries = _entries(model, ranked)
-    reasons = model.reasons(ranked.items, history, n_reasons)
-    for entry, reasons_of_item in zip(entries, reasons, strict=True):
-        because = []
-        for item, cosine in reasons_of_item:
-            because.append({**_named(model, item), "similarity": _rounded(cosine)})
-        entry["because"] = because
-    return entries
-
-
-def _named(model: ServedModel, item: int) -> dict[str, Any]:
-    named: dict[str, Any] = {"item": model.items.names[item]}
-    if model.titles is not None:
-        named["title"] = model.titles[item]
-    return named
-
-
-def _rounded(value: float) -> float:
-    # Single precision holds about seven digits; more of them would be noise in the answer.
-    return float(f"{value:.7g}")
+    return kind.model.lists_for_histories(jobs, exclude_seen=kind.exclude_seen, rules=kind.rules)
 
 
 def _give_back_memory() -> None:

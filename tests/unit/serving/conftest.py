@@ -29,11 +29,14 @@ def other_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def titles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An item table: titles that look like HTML, and columns of text and numbers; one item is absent."""
     path = tmp_path_factory.mktemp("titles") / "titles.csv"
-    path.write_text(
-        "item,title\n"
-        + "".join(f"{item_id(row)},<b>Thing {row}</b>\n" for row in range(N_ITEMS - 1))
-    )
+    lines = ["item,title,kind,number"]
+    for row in range(N_ITEMS - 1):
+        # One item has no kind.
+        kind = ("even", "odd")[row % 2] if row else ""
+        lines.append(f"{item_id(row)},<b>Thing {row}</b>,{kind},{row}")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 

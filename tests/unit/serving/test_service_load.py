@@ -10,6 +10,22 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
+def test_rules_are_timed_beside_plain_requests(
+    finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY))
+    from benchmarks import rules
+
+    monkeypatch.setattr(rules, "N_CHOSEN", 20)
+    result = rules.run(3, run_path=finished_run)
+    assert result["rows"][0]["rules"] == rules.PLAIN
+    assert result["rows"][0]["HTTP ratio"] == 1
+    assert all(row["Python ratio"] > 0 for row in result["rows"])
+    machine = {"cores": 2, "processor": "any", "load_before": [0.5]}
+    record = {"result": result, "machine": machine, "measured": "today"}
+    assert "3 rounds" in rules.markdown(record)
+
+
 def test_service_bears_many_connections_and_reloads_without_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,17 +7,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from service_support import Client
 
 from pslrec.data import Vocabulary
-from pslrec.errors import DataError, PslrecError, UnknownNameError
+from pslrec.errors import DataError, PslrecError, UnknownNameError, shortened
 from pslrec.serving import Service, ServiceOptions
 from pslrec.serving._batching import Batcher
-from pslrec.serving._identifiers import Identifiers, shortened
+from pslrec.serving._identifiers import Identifiers
 from pslrec.serving._pages import page
-from pslrec.serving._titles import read_titles
 
 
 def test_batcher_runs_together_what_comes_while_it_is_busy():
@@ -129,142 +126,6 @@ def test_what_somebody_sent_is_shown_in_one_short_line():
     assert shortened(10**10000) == "a very large number"
 
 
-ITEMS = Identifiers(Vocabulary([1, 2, 3], kind="item"))
-TABLES = {
-    "commas.csv": 'item_id,name\n1,"One, two"\n3,Three\n9,Nine\n',
-    "other-order.csv": "title,id,year\nOne,1,1990\nThree,3,1991\n",
-    "tabs.tsv": 'item\ttitle\n1\t"One" more\n3\tThree\n',
-    "colons.dat": "1::One::Drama\n2::::\n3::Three::Comedy\n",
-    "lines.jsonl": '{"asin": "1", "title": "One"}\n{"asin": "3", "title": "Three"}\n',
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_titles_are_read_from_tables_of_many_kinds(tmp_path: Path, name: str):
-    (tmp_path / name).write_text(TABLES[name])
-    titles = read_titles(tmp_path / name, ITEMS)
-    assert titles[0] is not None
-    assert "One" in titles[0]
-    assert titles[1:] == [None, "Three"]
-
-
-def test_titles_are_read_from_parquet(tmp_path: Path):
-    pl.DataFrame({"movieId": [1, 3], "title": [" One\n two", None]}).write_parquet(
-        tmp_path / "titles.parquet"
-    )
-    assert read_titles(tmp_path / "titles.parquet", ITEMS) == ["One two", None, None]
-
-
-BAD_TABLES = {
-    "others.csv": "item,title\n8,Eight\n",
-    "narrow.csv": "item\n1\n",
-    "empty.csv": "",
-    "rows.csv": "item,title\n",
-}
-
-
-@pytest.mark.parametrize("name", BAD_TABLES)
-def test_table_without_titles_for_the_model_is_an_error(tmp_path: Path, name: str):
-    (tmp_path / name).write_text(BAD_TABLES[name])
-    with pytest.raises(DataError, match=name):
-        read_titles(tmp_path / name, ITEMS)
-
-
-TABLES_WITH_MARKS = {
-    "rating-first.csv": "item,rating,text\n1,5,One\n2,3,Two\n3,4.5,Three\n",
-    "marks-before.csv": "grade,votes,item,text\n4,10,1,One\n5,20,2,Two\n3,30,3,Three\n",
-    "text-before.csv": "text,item,grade\nOne,1,4\nTwo,2,5\nThree,3,3\n",
-    "with-gaps.csv": "item,grade,text\n1,5,One\n2,n/a,Two\n3,,Three\n",
-    "days.csv": "item,day,liked,text\n1,2024-05-01,true,One\n2,2024-05-02,false,Two\n3,2024-05-02 10:00,true,Three\n",
-    "no-header.tsv": "1\t5\t881250949\tOne\n2\t3\t881250950\tTwo\n3\t4\t881250951\tThree\n",
-    "labels.csv": "item,label,text\n1,0,One\n2,1,Two\n3,1,Three\n",
-    "commas.csv": "item;grade;text\n1;4,5;One\n2;3,0;Two\n3;80 %;Three\n",
-    "lines.jsonl": "".join(
-        f'{{"asin": "{row}", "overall": {row}.0, "helpful": [1, 2], "text": "{text}"}}\n'
-        for row, text in enumerate(("One", "Two", "Three"), 1)
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TABLES_WITH_MARKS)
-def test_marks_are_not_taken_for_titles(tmp_path: Path, name: str):
-    """The column after the ids was taken, whatever it held, so that lists showed ratings for titles."""
-    (tmp_path / name).write_text(TABLES_WITH_MARKS[name])
-    assert read_titles(tmp_path / name, ITEMS) == ["One", "Two", "Three"]
-
-
-TABLES_OF_MARKS = {
-    "ratings.csv": "userId,movieId,rating,timestamp\n7,1,4.0,964982703\n7,2,5.0,964981247\n",
-    "u.data": "1\t242\t3\t881250949\n2\t302\t3\t891717742\n",
-    "named.csv": "item,user,rating\n1,ann,5\n2,bob,4\n",
-}
-
-
-@pytest.mark.parametrize("name", TABLES_OF_MARKS)
-def test_a_table_of_ratings_has_no_titles(tmp_path: Path, name: str):
-    (tmp_path / name).write_text(TABLES_OF_MARKS[name])
-    with pytest.raises(
-        DataError, match=r"must hold a column of titles .* name the right one `title`"
-    ):
-        read_titles(tmp_path / name, ITEMS)
-
-
-def test_numbers_of_a_binary_table_are_not_taken_for_titles(tmp_path: Path):
-    path = tmp_path / "titles.parquet"
-    frame = pl.DataFrame(
-        {"id": [1, 2, 3], "grade": [5.0, 4.0, 3.0], "text": ["One", "Two", "Three"]}
-    )
-    frame.with_columns(pl.col("text").cast(pl.Categorical)).write_parquet(path)
-    assert read_titles(path, ITEMS) == ["One", "Two", "Three"]
-    frame.drop("text").write_parquet(path)
-    with pytest.raises(DataError, match="column of titles"):
-        read_titles(path, ITEMS)
-
-
-def test_a_column_called_title_is_taken_though_it_holds_numbers(tmp_path: Path):
-    (tmp_path / "films.csv").write_text("item,rating,title\n1,5,1984\n2,4,300\n3,3,1917\n")
-    assert read_titles(tmp_path / "films.csv", ITEMS) == ["1984", "300", "1917"]
-
-
-MARKS = st.one_of(
-    st.integers(-5, 10**10).map(str),
-    st.floats(0, 5).map("{:.2f}".format),
-    st.dates().map(str),
-    st.sampled_from(["true", "false", "NaN", "4/5", "70%", "3,5", "1e-3"]),
-)
-
-
-@given(data=st.data(), has_header=st.booleans(), n_marks=st.integers(0, 4), has_text=st.booleans())
-def test_no_mix_of_marks_is_ever_taken_for_titles(
-    tmp_path_factory: pytest.TempPathFactory,
-    data: st.DataObject,
-    has_header: bool,
-    n_marks: int,
-    has_text: bool,
-):
-    columns = {
-        f"c{number}": data.draw(st.lists(MARKS, min_size=3, max_size=3))
-        for number in range(n_marks)
-    }
-    if has_text:
-        columns["text"] = ["One", "Two", "Three"]
-    order = data.draw(st.permutations(sorted(columns)))
-    rows = [["item", *order]] if has_header else []
-    rows += [[str(row + 1), *(columns[name][row] for name in order)] for row in range(3)]
-    path = tmp_path_factory.mktemp("marks") / "table.tsv"
-    path.write_text("".join("\t".join(row) + "\n" for row in rows))
-    if has_text:
-        assert read_titles(path, ITEMS) == ["One", "Two", "Three"]
-    else:
-        with pytest.raises(DataError):
-            read_titles(path, ITEMS)
-
-
-def test_missing_table_is_an_error(tmp_path: Path):
-    with pytest.raises(DataError, match="absent"):
-        read_titles(tmp_path / "absent.csv", ITEMS)
-
-
 @pytest.fixture
 def describe(finished_run: Path):
     """The description that a service with these options gives."""
@@ -282,7 +143,8 @@ def describe(finished_run: Path):
 def test_description_names_every_address_and_resolves_every_reference(describe):
     document = describe(ServiceOptions(token="secret"))
     assert set(document["paths"]) == {
-        "/recommend", "/recommend-for-history", "/similar/{item}", "/health", "/version", "/reload",
+        "/recommend", "/recommend-for-history", "/similar/{item}", "/search", "/random-user", "/health",
+        "/version", "/reload",
     }  # fmt: skip
     references = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
     assert references <= set(document["components"]["schemas"])

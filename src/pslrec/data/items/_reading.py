@@ -1,11 +1,11 @@
-"""Titles of items, read from a table, for people who look at recommendations."""
+"""Reads a table of items and finds its columns of ids and titles."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 
-from pslrec.data import role_of
+from pslrec.data._columns import role_of
 from pslrec.data.formats import (
     check_readable,
     decompressed,
@@ -15,7 +15,6 @@ from pslrec.data.formats import (
     split_lines,
 )
 from pslrec.errors import DataError
-from pslrec.serving._identifiers import Identifiers
 
 TITLE_NAMES = ("title", "name", "item_name", "product_title", "movie_title", "description", "label")
 # Columns with these names often hold marks such as 0 and 1, so their values have to be checked.
@@ -26,47 +25,45 @@ _NO_TITLE = (
     r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T\s].*)?|true|false|yes|no)\s*$"
 )
 ITEM_NAMES = ("id", "row", "key")
-LONGEST_TITLE = 300
 
 
-def read_titles(path: Path, items: Identifiers) -> list[str | None]:
-    """The titles of items by row; `None` where the table has none.
+class RawTable(NamedTuple):
+    """A table as it was read.
 
     Args:
-        path: CSV, TSV, JSON lines or Parquet with a column of item ids and one of titles. The ids
-            are in the column called `item`, `asin`, `movieId`, `id` or similar, else in the first
-            one. The titles are in the column called `title`, `name` or similar, else in the first
-            column of text after the ids, never in one of numbers such as ratings. A text file whose
-            first line holds none of these names has no header.
-        items: the ids to find titles for; other ids in the table are ignored.
+        frame: all of its columns.
+        item_column: name of the column of item ids.
+        title_column: name of the column of titles, if there is one.
     """
-    table = _table(path)
-    item_column, title_column = _columns(table, path)
-    titles: list[str | None] = [None] * len(items)
-    n_found = 0
-    ids = table[item_column].to_list()
-    for identifier, title in zip(ids, table[title_column].to_list(), strict=True):
-        if identifier is None or title is None:
-            continue
-        row = items.find(_key(identifier))
-        if row is not None:
-            # A title with line breaks would tear lists apart.
-            one_line = " ".join(str(title).split())
-            titles[row] = one_line[:LONGEST_TITLE] or None
-            n_found += 1
-    if not n_found:
+
+    frame: pl.DataFrame
+    item_column: str
+    title_column: str | None
+
+
+def read_table(source: Path | pl.DataFrame) -> RawTable:
+    """A table of items with the columns of ids and titles found.
+
+    Args:
+        source: a frame, or a CSV, TSV, JSON lines or Parquet file. The ids are in the column
+            called `item`, `asin`, `movieId`, `id` or similar, else in the first one. The titles
+            are in the column called `title`, `name` or similar, else in the first column of text
+            that differs from item to item, never in one of numbers such as ratings. A text file
+            whose first line holds none of these names has no header.
+    """
+    origin = "the item table"
+    if isinstance(source, pl.DataFrame):
+        frame = source
+    else:
+        origin = str(source)
+        frame = _table(source)
+    if not len(frame) or frame.width < 2:
         raise DataError(
-            f"{path}: no id in column `{item_column}` is an item of the model; "
-            f"the first is `{ids[0]}`, the model's first is `{items.names[0]}`"
+            f"{origin} must hold item ids and titles or categories, "
+            f"got {len(frame)} rows of {frame.width} columns"
         )
-    return titles
-
-
-def _key(identifier: Any) -> int | str:
-    # In Python a bool is an int.
-    if isinstance(identifier, int) and not isinstance(identifier, bool):
-        return identifier
-    return str(identifier)
+    item, title = _columns(frame, origin)
+    return RawTable(frame, item, title)
 
 
 def _table(path: Path) -> pl.DataFrame:
@@ -80,11 +77,7 @@ def _table(path: Path) -> pl.DataFrame:
             table = _delimited(path)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path} cannot be read as a table of titles: {reason}") from error
-    if not len(table) or table.width < 2:
-        raise DataError(
-            f"{path} must hold item ids and titles, got {len(table)} rows of {table.width} columns"
-        )
+        raise DataError(f"{path} cannot be read as a table of items: {reason}") from error
     return table
 
 
@@ -122,20 +115,33 @@ def _is_item(name: str) -> bool:
     return role_of(name) == "item" or name.strip().lower() in ITEM_NAMES
 
 
-def _columns(table: pl.DataFrame, path: Path) -> tuple[str, str]:
+def _columns(table: pl.DataFrame, origin: str) -> tuple[str, str | None]:
     names = table.columns
     # A name such as `asin` is certain, one such as `id` might mean something else.
     certain = [name for name in names if role_of(name) == "item"]
     likely = [name for name in names if _is_item(name)]
     item = (certain or likely or names)[0]
     title = _title_column(table, item)
-    if title is None:
+    if title is not None:
+        return item, title
+    # Categories will do without titles, but a log of ratings was given by mistake.
+    has_categories = any(_holds_categories(table[name]) for name in names if name != item)
+    if not has_categories or _is_log(names):
         shown = ", ".join(f"`{name}`" for name in names)
         raise DataError(
-            f"{path} must hold a column of titles beside the ids in `{item}`, got columns {shown}, "
-            "of which none holds text that could be titles; name the right one `title`"
+            f"{origin} must hold a column of titles beside the ids in `{item}`, got columns "
+            f"{shown}, of which none holds text that could be titles; "
+            "name the right one `title`"
         )
-    return item, title
+    return item, None
+
+
+def _holds_categories(column: pl.Series) -> bool:
+    return _holds_text(column) or column.dtype == pl.List(pl.String)
+
+
+def _is_log(names: list[str]) -> bool:
+    return any(role_of(name) == "user" for name in names)
 
 
 def _title_column(table: pl.DataFrame, item: str) -> str | None:
@@ -144,18 +150,24 @@ def _title_column(table: pl.DataFrame, item: str) -> str | None:
     for name in others:
         called = name.strip().lower()
         is_certain = called in TITLE_NAMES and called not in UNCERTAIN_TITLE_NAMES
-        if is_certain or (called in TITLE_NAMES and _holds_titles(table[name])):
+        if is_certain or (called in TITLE_NAMES and _holds_text(table[name])):
             return name
     place = table.columns.index(item)
     after_then_before = [*table.columns[place + 1 :], *table.columns[:place]]
     for name in after_then_before:
-        if role_of(name) is None and _holds_titles(table[name]):
+        if role_of(name) is None and _holds_text(table[name]) and _differs(table[name]):
             return name
     return None
 
 
-def _holds_titles(column: pl.Series) -> bool:
-    """Whether most of the distinct values are text that could be titles."""
+def _differs(column: pl.Series) -> bool:
+    """Whether most items have a value of their own, as of titles and unlike categories."""
+    present = column.drop_nulls()
+    return 2 * present.n_unique() > len(present)
+
+
+def _holds_text(column: pl.Series) -> bool:
+    """Whether most of the distinct values are text, not numbers, dates and the like."""
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     if column.dtype != pl.String:

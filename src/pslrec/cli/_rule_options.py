@@ -1,0 +1,126 @@
+"""Options about items and what may be recommended, shared by several commands."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pslrec.cli._identifiers import ids_in, pairs_in
+
+if TYPE_CHECKING:
+    from pslrec.data import Vocabulary
+    from pslrec.data.items import ItemTable
+
+ItemTableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--item-table",
+        "--titles",
+        metavar="FILE",
+        help="Table of items: ids, titles to show, and columns for --where and --at-most.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="ITEM", help="Item to choose from. Repeatable."),
+]
+OnlyFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with the items to choose from: one per line, or a column `item`.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="ITEM", help="Item to leave out. Repeatable."),
+]
+ExcludeFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with items to leave out: one per line, or a column `item`; with a column "
+        "`user` as well, each line is about one user.",
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Condition on the item table, such as 'genre == \"Comedy\" and year >= 1990'.",
+    ),
+]
+AtMost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=N",
+        help="At most N items of a list with the same value in a column. Repeatable.",
+    ),
+]
+
+
+def excluded_in(
+    path: Path | None, users: "Vocabulary", items: "Vocabulary"
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Items that are left out for everybody, and those that are left out for a user.
+
+    Args:
+        path: a text file with one item per line, or a table with a column `item` and perhaps one
+            called `user`.
+        users: the users of the model.
+        items: the items of the model.
+    """
+    if path is None:
+        return [], {}
+    pairs = pairs_in(path, users, items)
+    if pairs is None:
+        return ids_in(path, items), {}
+    by_user: dict[str, list[str]] = {}
+    for user, item in pairs:
+        by_user.setdefault(user, []).append(item)
+    return [], by_user
+
+
+def limits_from(given: list[str] | None) -> dict[str, int]:
+    """Limits by column, from texts such as `genre=2`.
+
+    Args:
+        given: as they were typed.
+    """
+    from pslrec.errors import ConfigError
+
+    limits = {}
+    for text in given or []:
+        column, _, number = text.rpartition("=")
+        if not column or not number.strip().isdecimal():
+            raise ConfigError(f"`--at-most` must be COLUMN=N such as genre=2, got {text}")
+        limits[column.strip()] = int(number)
+    return limits
+
+
+def table_in(path: Path | None, items: "Vocabulary") -> "ItemTable | None":
+    """The item table of a file, if one was given.
+
+    Args:
+        path: the file.
+        items: the items of the model.
+    """
+    from pslrec.data.items import ItemTable
+
+    if path is None:
+        return None
+    return ItemTable.read(path, items)
+
+
+def title_cell(record: dict[str, Any], name: str) -> str:
+    """What a table on the terminal shows for an item: its title and id, or the id alone.
+
+    Args:
+        record: a line of a frame of lists.
+        name: of the column with the id.
+    """
+    identifier = str(record[name])
+    title = record.get("title")
+    if title is None:
+        return identifier
+    return f"{title} ({identifier})"

@@ -1,0 +1,122 @@
+"""What a recommender does with an item table: titles beside ids, and explanations."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+from pslrec.data import Vocabulary, find_rows
+from pslrec.data.items import ItemTable
+from pslrec.errors import DataError
+from pslrec.inference import RowRules, RuleKeeper, Rules, TrainedModel
+from pslrec.recommender._frames import Output, as_ids, given_as, histories_of
+from pslrec.recommender._reasons import reason_frame
+from pslrec.rows import Rows
+
+UNKNOWN_ITEM = "; it was not in the training data"
+
+
+class DescribedItems:
+    """The part of a `Recommender` that knows titles and categories, and gives reasons."""
+
+    model_: TrainedModel
+    _item_table: ItemTable | None = None
+    _rule_keeper: RuleKeeper | None = None
+
+    def use_item_table(self, source: Any) -> Self:
+        """Show the titles of a table beside item ids, and let rules refer to its columns.
+
+        The table is not saved with the model.
+
+        Args:
+            source: a CSV, TSV, JSON lines or Parquet file, or a frame. Ids are in the column called
+                `item`, `movieId`, `id` or similar, titles in that called `title`, `name` or
+                similar; every column can be used in `where` and `at_most`. `None` forgets the
+                table.
+
+        Returns:
+            The recommender itself.
+        """
+        table = None
+        if source is not None:
+            table = ItemTable.read(source, self.model_.items)
+        self._item_table = table
+        return self
+
+    @property
+    def item_table(self) -> ItemTable | None:
+        """What `use_item_table` read, in the row order of the model; `None` without a table."""
+        if self._item_table is None:
+            return None
+        return self._table_for(self.model_.items)
+
+    def _table_for(self, items: Vocabulary) -> ItemTable | None:
+        table = self._item_table
+        if table is None:
+            return None
+        aligned = table.for_items(items)
+        if items is self.model_.items:
+            # Another fit has changed the rows; they are the same until the next one.
+            self._item_table = aligned
+        return aligned
+
+    def _row_rules(self, rules: Rules, items: Vocabulary, hidden: Rows | None) -> RowRules:
+        """The rules for the model with these items, kept while the items and the table stay."""
+        table = self._table_for(items)
+        keeper = self._rule_keeper
+        if keeper is None or keeper.items is not items or keeper.table is not table:
+            keeper = RuleKeeper(items, table)
+            self._rule_keeper = keeper
+        found = keeper.row_rules(rules)
+        if hidden is None:
+            return found
+        return replace(found, hidden=hidden)
+
+    def explain(
+        self, user: Any, items: Any, n_reasons: int = 3, *, output: Output = "polars"
+    ) -> Any:
+        """Say which items of a user's history speak for some items, by the cosine of their vectors.
+
+        Args:
+            user: id of one user from the training data.
+            items: one id or several, recommended or not.
+            n_reasons: how many reasons to give for each item, if the history has as many.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            A frame with the columns item, because, similarity and rank, nearest items first; with
+            an item table also title and because_title.
+        """
+        model = self.model_
+        (row,) = find_rows([user], model.users).rows
+        history = model.seen.list_of(row).tolist()
+        return self._explained(history, items, n_reasons, output)
+
+    def explain_for(
+        self, history: Any, items: Any, n_reasons: int = 3, *, output: Output = "polars"
+    ) -> Any:
+        """Say which items of a new user's history speak for some items.
+
+        Args:
+            history: item ids of one user.
+            items: one id or several, recommended or not.
+            n_reasons: how many reasons to give for each item, if the history has as many.
+            output: "polars", "pandas" or "numpy".
+
+        Returns:
+            The same as `explain`.
+        """
+        _, histories = histories_of(history)
+        if len(histories) != 1:
+            raise DataError(
+                f"`history` must be the item ids of one user, got those of {len(histories)}; "
+                "explain one after the other"
+            )
+        found = find_rows(histories[0], self.model_.items, hint=UNKNOWN_ITEM)
+        # An item that is named twice is one reason.
+        distinct = list(dict.fromkeys(found.rows))
+        return self._explained(distinct, items, n_reasons, output)
+
+    def _explained(self, history: list[int], items: Any, n_reasons: int, output: str) -> Any:
+        model = self.model_
+        rows = find_rows(as_ids(items), model.items, hint=UNKNOWN_ITEM).rows
+        frame = reason_frame(model, rows, history, n_reasons, self.item_table)
+        return given_as(frame, output)
