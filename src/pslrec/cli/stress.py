@@ -10,6 +10,7 @@ from rich.table import Table
 from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import Backbone, ConfigFile, Data, Preset, Settings, Threads, use_threads
 from pslrec.cli._parsing import listed, numbers, whole_numbers
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, stem_of
 from pslrec.cli._telling import can_redraw, tell
 
@@ -55,6 +56,7 @@ Out = Annotated[
 ]
 
 
+@takes_reading
 def stress_command(
     data: Data,
     losses: Losses = "sl,psl-relu",
@@ -69,6 +71,7 @@ def stress_command(
     config: ConfigFile = None,
     out: Out = None,
     threads: Threads = None,
+    reading: Reading = NO_READING,
 ) -> None:
     """Compare how losses hold up under popularity shift and false negatives.
 
@@ -93,6 +96,7 @@ def stress_command(
         "data.source": data,
         "backbone.name": backbone,
         "sampling.negatives": "catalog" if mode == "catalog" else None,
+        **reading.settings(),
     }
     configuration = configured(options, shared, preset=preset, file=config)
     _stress(configuration, plan, out or Path(f"stress-{stem_of(data)}"), name=stem_of(data))

@@ -23,6 +23,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import seconds_of
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, stem_of
 from pslrec.cli._telling import tell
 
@@ -63,6 +64,7 @@ AsJson = Annotated[
 ]
 
 
+@takes_reading
 def tune_command(
     data: DataIfAny = None,
     loss: Loss = None,
@@ -79,6 +81,7 @@ def tune_command(
     budget: Budget = None,
     threads: Threads = None,
     as_json: AsJson = False,
+    reading: Reading = NO_READING,
 ) -> None:
     """Search a grid of settings on validation data; only the best cell is evaluated on test data.
 
@@ -93,6 +96,7 @@ def tune_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        **reading.settings(),
     }
     configuration = configured(options, fixed, preset=preset, file=config)
     values = chosen_grid(grid or [], configuration, list(fixed))
