@@ -207,6 +207,18 @@ class Columns:
         """The names that are given, without those that are guessed or left out."""
         return [name for name in self.names() if name]
 
+    def given(self) -> dict[str, str]:
+        """The names that were given by role, empty ones among them.
+
+        >>> Columns(user="who", rating="").given()
+        {'user': 'who', 'rating': ''}
+        """
+        given = {}
+        for field, name in zip(fields(self), self.names(), strict=True):
+            if name is not None:
+                given[field.name] = name
+        return given
+
     def roles(self) -> dict[str, str]:
         """The same names, by what the columns hold."""
         roles = {}

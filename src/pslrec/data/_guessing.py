@@ -46,25 +46,18 @@ def guessed_columns(names: Sequence[str], rows: Rows, known: Mapping[str, str]) 
     {'user': 'wer', 'item': 'was'}
     """
     guess = dict(known)
-    free = []
-    for name in dict.fromkeys(names):
-        # Nobody wants to type a longer name, or one of several lines.
-        is_handy = name.isprintable() and 0 < len(name) <= LONGEST_NAME
-        if is_handy and name not in known.values():
-            free.append(name)
+    free = _choosable(names, known)
     values = {name: _values(names.index(name), rows) for name in free}
-    for role in ("user", "item", "rating", "timestamp"):
-        if role not in guess:
-            named = [name for name in free if _sounds_like(name, role)]
-            # A rating or a time is told only if the values agree with the name.
-            if named and _may_be(role, values[named[0]]):
-                guess[role] = named[0]
-                free.remove(named[0])
-    if "timestamp" not in guess:
-        times = [name for name in free if _are_times(values[name])]
-        if times:
-            guess["timestamp"] = times[0]
-            free.remove(times[0])
+    for role in WORDS:
+        named = [name for name in free if _sounds_like(name, role)]
+        # A rating or a time is told only if the values agree with the name.
+        if role not in guess and named and _may_be(role, values[named[0]]):
+            guess[role] = named[0]
+            free.remove(named[0])
+    times = [name for name in free if _are_times(values[name])]
+    if times and "timestamp" not in guess:
+        guess["timestamp"] = times[0]
+        free.remove(times[0])
     # Ids before numbers of rows and sentences, which are left for want of anything better.
     free.sort(key=lambda name: not _are_ids(values[name]))
     for role in ("user", "item"):
@@ -72,8 +65,18 @@ def guessed_columns(names: Sequence[str], rows: Rows, known: Mapping[str, str]) 
             guess[role] = free.pop(0)
     if "user" not in guess or "item" not in guess:
         return {}
-    order = ("user", "item", "rating", "timestamp", "weight")
+    order = (*WORDS, "weight")
     return {role: guess[role] for role in order if role in guess}
+
+
+def _choosable(names: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    found = []
+    for name in dict.fromkeys(names):
+        # Nobody wants to type a longer name, or one of several lines.
+        is_handy = name.isprintable() and 0 < len(name) <= LONGEST_NAME
+        if is_handy and name not in known.values():
+            found.append(name)
+    return found
 
 
 def _values(place: int, rows: Rows) -> list[Any]:

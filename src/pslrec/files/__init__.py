@@ -25,6 +25,7 @@ from pslrec.files._reading import (
 from pslrec.files._tensors import read_tensors, write_tensors
 from pslrec.files._writing import (
     append_line,
+    replaced_directory,
     sync_directory,
     whole_directory,
     whole_file,
@@ -49,6 +50,7 @@ __all__ = [
     "read_tensors",
     "read_text",
     "read_toml",
+    "replaced_directory",
     "sync_directory",
     "whole_directory",
     "whole_file",

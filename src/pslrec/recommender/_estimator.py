@@ -1,38 +1,50 @@
 """The whole library in one class: construct, fit, recommend, save, load."""
 
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
 import torch
 
+from pslrec.artifacts import Epoch, flat_settings, read_epochs
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, Interactions, in_both
-from pslrec.errors import ConfigError, DataError, PslrecError
+from pslrec.data import Columns, Dataset, Interactions, in_both
+from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.experiment import copy_run, finished_run, run, save_run
+from pslrec.experiment import finished_run, run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
 from pslrec.losses import Loss
+from pslrec.progress import shown_progress
+from pslrec.recommender._card import curve_frame, facts_of, html_card, text_card
 from pslrec.recommender._frames import (
     Output,
+    check_has_columns,
+    columns_of_more,
     given_as,
     histories_of,
+    library_of,
     onto,
     ranked_frame,
     read_any,
     rows_of,
 )
-from pslrec.recommender._options import options_of, settings_of
-from pslrec.training import Listener
+from pslrec.recommender._growing import grown_data, grown_settings
+from pslrec.recommender._options import AUTO, options_of, settings_of
+from pslrec.recommender._parameters import Parameters
+from pslrec.recommender._storage import LoadedFrom, Pickled, Storage, TrainedHere, pickled, save
+from pslrec.training import EpochFinished, Event, Listener, TrainingStarted
 
 logger = logging.getLogger(__name__)
 
+Preset = Literal["auto", "best", "fast", "paper"]
 # What a run says its source is, where there is nothing to load it from again.
 IN_MEMORY = "(in memory)"
 NEW_USER = "; for a user who was not in the training data, call `recommend_for` with their history"
@@ -42,13 +54,7 @@ NEW_ITEM = (
 )
 
 
-# The two built-in bases are those of scikit-learn's error; with the second one, `hasattr` says
-# that a fitted attribute is absent instead of raising.
-class NotFittedError(PslrecError, ValueError, AttributeError):
-    """A recommender was used before it was fitted."""
-
-
-class Recommender:
+class Recommender(Parameters):
     """Train a model on interactions and recommend items, following scikit-learn conventions.
 
     Users and items are named by the ids in your data.
@@ -58,16 +64,35 @@ class Recommender:
             instance of one, such as `MyLoss(0.3)`, whose options are taken over.
         backbone: name of the backbone (`pslrec.backbones.BACKBONES` lists them), or a class or an
             instance; `auto` takes that of the preset.
-        options: any other setting of a run. Short names work where they are unambiguous
-            (`epochs=50`, `temperature=0.1`, `dimension=128`, `refit=True`), full names always do,
-            with two underscores for the dot (`training__epochs=50`). What is left open is found by
-            rules and a short race on validation data: `preset="auto"`, the default. `"best"`
-            searches the dimension as well; `"fast"` and `"paper"` are fixed settings without a race.
+        preset: where settings come from that are left open, which is `None` below. `"auto"` finds
+            them by rules and a short race on validation data, `"best"` searches the dimension as
+            well, `"fast"` and `"paper"` are fixed settings without a race.
+        temperature: of the loss; lower ones put more weight on the hardest negatives.
+        dimension: length of the vectors of users and items.
+        epochs: passes over the training data at most; the best one is kept.
+        learning_rate: of Adam.
+        weight_decay: of Adam, added to the gradient.
+        negatives: how many items each positive is compared with: a number, `"catalog"` for all of
+            them, `"shared:8192"` for so many per block of users, or `"auto"`.
+        patience: validations without a better one before training stops early; 0 never stops.
+        refit: whether to train again on all interactions once the best epoch is known.
+        minimum_rating: leave out interactions rated lower.
+        k_core: leave out users and items with fewer interactions, until all have as many.
+        seed: of everything random in training.
+        output: what frames are: `"polars"`, `"pandas"`, `"numpy"`, or with `"auto"` what was given,
+            polars if nothing tells.
+        verbose: whether `fit` shows a progress bar in a terminal or a notebook.
+        warm_start: `True` starts each `fit` after the first from the model before it; a path, from
+            the run in that directory.
+        options: any other setting of a run. Options of the loss and the backbone have their own
+            names (`surrogate="tanh"`), full names always work, with two underscores for the dot
+            (`training__schedule="cosine"`). An unknown one is refused at once.
 
     Attributes:
         model_: the `TrainedModel`, which works on row numbers instead of ids.
         config_: the settings of the run, with every default written out.
         metrics_: how the model was evaluated, such as `metrics_["validation"]["ndcg@20"]`.
+        learning_curve_: a polars frame with the epoch, loss, validation and seconds of each epoch.
         users_: ids of the users, a polars Series.
         items_: ids of the items, a polars Series.
         n_users_: number of users.
@@ -86,63 +111,103 @@ class Recommender:
     ['user', 'item', 'score', 'rank']
     """
 
+    # Writes the files of the fitted model.
+    _storage: Storage
+    # Of the frame that `fit` was given, if it was one.
+    _library: Output | None
+
+    # Typed and documented one by one, so that an editor completes them.
     def __init__(
         self,
         loss: str | Loss | type[Loss] = "psl-relu",
         backbone: str | Backbone | type[Backbone] = "auto",
+        *,
+        preset: Preset = "auto",
+        temperature: float | None = None,
+        dimension: int | None = None,
+        epochs: int | Literal["auto"] | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        negatives: int | str | None = None,
+        patience: int | None = None,
+        refit: bool | None = None,
+        minimum_rating: float | None = None,
+        k_core: int | None = None,
+        seed: int | None = None,
+        output: Literal["auto", "polars", "pandas", "numpy"] = "auto",
+        verbose: bool = True,
+        warm_start: bool | str | Path = False,
         **options: Any,
     ) -> None:
-        # Options are checked by `fit`: scikit-learn wants constructors that only store.
-        self.loss = loss
-        self.backbone = backbone
-        self._options = options
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The arguments of the constructor.
-
-        Args:
-            deep: has no effect; scikit-learn passes it.
-        """
-        return {"loss": self.loss, "backbone": self.backbone, **self._options}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; a fitted model stays until the next `fit`.
-
-        Args:
-            params: the arguments to change, by name.
-        """
-        options = {**self.get_params(), **params}
-        loss = options.pop("loss")
-        backbone = options.pop("backbone")
-        # Raises for an unknown option before anything is changed.
-        settings_of(loss, backbone, options)
-        self.loss = loss
-        self.backbone = backbone
-        self._options = options
-        return self
+        # Values are checked by `fit`: scikit-learn wants constructors that only store.
+        self._keep(
+            options,
+            loss=loss,
+            backbone=backbone,
+            preset=preset,
+            temperature=temperature,
+            dimension=dimension,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            negatives=negatives,
+            patience=patience,
+            refit=refit,
+            minimum_rating=minimum_rating,
+            k_core=k_core,
+            seed=seed,
+            output=output,
+            verbose=verbose,
+            warm_start=warm_start,
+        )
 
     def __repr__(self) -> str:
-        arguments = [f"{name}={value!r}" for name, value in self.get_params().items()]
+        if not self.__sklearn_is_fitted__():
+            return self._call()
+        return text_card(self._call(), facts_of(self.model_, self.config_))
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return html_card(self._call(), {}, curve_frame([]))
+        facts = facts_of(self.model_, self.config_)
+        return html_card(self._call(), facts, self.learning_curve_)
+
+    def _call(self) -> str:
+        arguments = [f"{name}={value!r}" for name, value in self._changed().items()]
         return f"Recommender({', '.join(arguments)})"
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` has been called."""
         return hasattr(self, "model_")
 
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this only for attributes that it does not find otherwise. scikit-learn
-        # expects every argument of the constructor to be one, options included.
-        options = self.__dict__.get("_options", {})
-        if name in options:
-            return options[name]
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(
-                f"this Recommender is not fitted yet, so it has no `{name}`; call `fit` first"
-            )
-        raise AttributeError(f"'Recommender' object has no attribute '{name}'")
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"params": self.get_params(), "files": None, "library": None}
+        if self.__sklearn_is_fitted__():
+            # Bytes of our own files, so that nothing of torch or polars is unpickled.
+            state["files"] = dict(pickled(self._storage).files)
+            state["library"] = self._library
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        params = dict(state["params"])
+        named = {name: params.pop(name) for name in self._defaults() if name in params}
+        self._keep(params, **named)
+        if state["files"] is not None:
+            storage = Pickled(state["files"])
+            with tempfile.TemporaryDirectory() as directory:
+                place = Path(directory) / "run"
+                storage.write(place)
+                self._read(place, storage)
+            self._library = state["library"]
 
     def fit(
-        self, interactions: Any, validation: Any = None, *, listeners: Sequence[Listener] = ()
+        self,
+        interactions: Any,
+        validation: Any = None,
+        *,
+        columns: Mapping[str, str] | Columns | None = None,
+        listeners: Sequence[Listener] = (),
+        verbose: bool | None = None,
     ) -> Self:
         """Train on interactions and keep the best epoch.
 
@@ -152,29 +217,135 @@ class Recommender:
             validation: interactions to choose the best epoch by. By default some of the training
                 interactions are held out for it; with "none" nothing is held out and the last
                 epoch is taken.
+            columns: names of the columns by role, such as `{"user": "who", "item": "what"}`; the
+                other roles are `rating`, `timestamp` and `weight`. Those not given are guessed
+                from the usual spellings.
             listeners: functions that are called with every event of training.
+            verbose: whether to show a progress bar in a terminal or a notebook; as in the
+                constructor if not given.
 
         Returns:
             The recommender itself.
         """
-        settings = settings_of(self.loss, self.backbone, self._options)
+        settings = settings_of(self.loss, self.backbone, self._settings_given())
+        is_warm = self.warm_start is True and self.__sklearn_is_fitted__()
+        if is_warm:
+            settings = self._found_before(settings)
         if isinstance(validation, str) and validation == "none":
             settings["data.validation"] = "none"
             validation = None
         settings["data.source"] = IN_MEMORY
         if isinstance(interactions, str | Path):
             settings["data.source"] = str(interactions)
+        for role, name in Columns.of(columns).given().items():
+            settings[f"data.columns.{role}"] = name
         # Before the data are read, which takes longer than finding a misspelt option.
         config = RunConfig.from_settings(settings)
-        data = read_any(interactions)
+        if columns is not None:
+            check_has_columns(interactions)
+        data = read_any(interactions, **config.data.reading())
         if validation is not None:
-            data = _with_validation(data, validation)
-        result = run(config, data=data, listeners=listeners)
-        # Kept for `save`, which writes more than the model holds.
-        self._result = result
-        self._take(TrainedModel(finished_run(result)), result.config)
-        self._origin: Path | None = None
+            data = _with_validation(data, read_any(validation, **config.data.reading()))
+        self._train(config, data, listeners, verbose=verbose, is_warm=is_warm)
+        self._library = library_of(interactions)
         return self
+
+    def partial_fit(
+        self,
+        interactions: Any,
+        *,
+        columns: Mapping[str, str] | Columns | None = None,
+        listeners: Sequence[Listener] = (),
+        verbose: bool | None = None,
+    ) -> Self:
+        """Add interactions to those of a fitted model, and train on from where it stands.
+
+        All interactions so far count, not the new ones alone, so nothing is forgotten; users and
+        items may be new. Settings stay those of the last training, what `auto` has found among
+        them. Pairs that were held out for validation stay held out and choose the epoch; where
+        nothing is held out, as after `refit=True`, training is as long as the last time.
+
+        Args:
+            interactions: the new ones, in any form that `fit` takes.
+            columns: as in `fit`; by default those of the last call.
+            listeners: as in `fit`.
+            verbose: as in `fit`.
+
+        Returns:
+            The recommender itself; without an earlier `fit` this is one.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(interactions, columns=columns, listeners=listeners, verbose=verbose)
+        new = self._read_more(interactions, columns)
+        data = grown_data(self.model_, new, minimum_rating=self.config_.data.minimum_rating)
+        is_validated = data.validation is not None
+        more = grown_settings(self.config_, self.metrics_, has_validation=is_validated)
+        more["data.source"] = IN_MEMORY
+        config = RunConfig.from_settings(more, base=self.config_)
+        self._train(config, data, listeners, verbose=verbose, is_warm=True)
+        return self
+
+    def _read_more(
+        self, interactions: Any, columns: Mapping[str, str] | Columns | None
+    ) -> Interactions | Dataset:
+        """Read interactions that come after those of `fit`, with the same columns if they have them."""
+        section = self.config_.data
+        reading = section.reading()
+        reading["columns"] = columns_of_more(
+            interactions,
+            reading["columns"],
+            Columns.of(columns),
+            has_ratings=section.minimum_rating is not None,
+        )
+        if columns is not None:
+            check_has_columns(interactions)
+        return read_any(interactions, **reading)
+
+    def _settings_given(self) -> dict[str, Any]:
+        given = self.get_params()
+        return {name: value for name, value in given.items() if name not in ("loss", "backbone")}
+
+    def _found_before(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings, and what `auto` found for the last model: rows of another size do not fit."""
+        found = self.config_.auto.chosen
+        values = flat_settings(self.config_.model_dump(exclude_none=True))
+        kept = {name: values[name] for name in found if name in values}
+        kept["backbone.name"] = self.config_.backbone.name
+        asked = dict(settings)
+        if self.backbone == AUTO:
+            del asked["backbone.name"]
+        return {**kept, **asked, "auto.chosen": found}
+
+    def _train(
+        self,
+        config: RunConfig,
+        data: Interactions | Dataset,
+        listeners: Sequence[Listener],
+        *,
+        verbose: bool | None,
+        is_warm: bool,
+    ) -> None:
+        epochs: list[EpochFinished] = []
+        if verbose is None:
+            verbose = self.verbose
+        with ExitStack() as stack:
+            if is_warm:
+                # Written out, as a run starts from what another one has saved.
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
+                self.save(place)
+                config = RunConfig.from_settings({"training.warm_start": str(place)}, base=config)
+            shown: list[Listener] = []
+            if verbose:
+                shown = stack.enter_context(shown_progress())
+            own = [_collecting(epochs), *shown]
+            result = run(config, data=data, listeners=[*own, *listeners])
+        if is_warm:
+            told = {"training.warm_start": IN_MEMORY}
+            result = replace(result, config=RunConfig.from_settings(told, base=result.config))
+        # Kept for `save`, which writes more than the model holds.
+        self._storage = TrainedHere(result, epochs)
+        self._take(TrainedModel(finished_run(result)), result.config)
+        self.learning_curve_ = curve_frame([_as_logged(epoch) for epoch in epochs])
 
     def _take(self, model: TrainedModel, config: RunConfig) -> None:
         self.model_ = model
@@ -193,7 +364,7 @@ class Recommender:
         exclude_seen: bool = True,
         items: Any = None,
         parents: Mapping[Any, Any] | None = None,
-        output: Output = "polars",
+        output: Output | None = None,
     ) -> Any:
         """Recommend items to users from the training data.
 
@@ -204,7 +375,7 @@ class Recommender:
             items: ids to choose from; all items by default.
             parents: items that were not in the training data, each with the known item that it is
                 ranked like: `{"new": "known"}`.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns user, item, score and rank, best items first.
@@ -216,7 +387,7 @@ class Recommender:
         candidates = _candidate_rows(items, model)
         top = model.recommend(rows, k, exclude_seen=exclude_seen, items=candidates)
         names = model.users.series.gather(rows.numpy())
-        return given_as(ranked_frame(names, top, model.items), output)
+        return self._given_as(ranked_frame(names, top, model.items), output, users)
 
     def recommend_for(
         self,
@@ -226,7 +397,7 @@ class Recommender:
         exclude_seen: bool = True,
         items: Any = None,
         parents: Mapping[Any, Any] | None = None,
-        output: Output = "polars",
+        output: Output | None = None,
     ) -> Any:
         """Recommend items to new users, given the items that they have.
 
@@ -238,25 +409,26 @@ class Recommender:
             items: ids to choose from; all items by default.
             parents: items that were not in the training data, each with the known item that it is
                 treated like: `{"new": "known"}`.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns user, item, score and rank, best items first.
         """
         model = self._model(parents)
-        names, histories = histories_of(history)
+        names, histories = histories_of(history, self.config_.data.reading()["columns"])
         rows = [rows_of(ids, model.items, NEW_ITEM) for ids in histories]
         candidates = _candidate_rows(items, model)
         top = model.recommend_for(rows, k, exclude_seen=exclude_seen, items=candidates)
-        return given_as(ranked_frame(pl.Series("user", names), top, model.items), output)
+        frame = ranked_frame(pl.Series("user", names), top, model.items)
+        return self._given_as(frame, output, history)
 
-    def similar_items(self, items: Any, k: int = 20, *, output: Output = "polars") -> Any:
+    def similar_items(self, items: Any, k: int = 20, *, output: Output | None = None) -> Any:
         """Find the items most similar to given ones, by the cosine of their vectors.
 
         Args:
             items: one id or several.
             k: length of the lists.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns item, similar, score and rank, most similar items first.
@@ -266,15 +438,15 @@ class Recommender:
         top = model.similar_items(rows, k)
         names = model.items.series.gather(rows.numpy())
         frame = ranked_frame(names, top, model.items, columns=("item", "similar"))
-        return given_as(frame, output)
+        return self._given_as(frame, output, items)
 
-    def similar_users(self, users: Any, k: int = 20, *, output: Output = "polars") -> Any:
+    def similar_users(self, users: Any, k: int = 20, *, output: Output | None = None) -> Any:
         """Find the users most similar to given ones, by the cosine of their vectors.
 
         Args:
             users: one id or several.
             k: length of the lists.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns user, similar, score and rank, most similar users first.
@@ -284,7 +456,7 @@ class Recommender:
         top = model.similar_users(rows, k)
         names = model.users.series.gather(rows.numpy())
         frame = ranked_frame(names, top, model.users, columns=("user", "similar"))
-        return given_as(frame, output)
+        return self._given_as(frame, output, users)
 
     def score(
         self, users: Any, items: Any, *, parents: Mapping[Any, Any] | None = None
@@ -314,7 +486,13 @@ class Recommender:
         scores: np.ndarray = model.score(user_rows, item_rows).numpy()
         return scores
 
-    def evaluate(self, interactions: Any, *, k: Sequence[int] = (5, 20, 50)) -> dict[str, float]:
+    def evaluate(
+        self,
+        interactions: Any,
+        *,
+        k: Sequence[int] = (5, 20, 50),
+        columns: Mapping[str, str] | Columns | None = None,
+    ) -> dict[str, float]:
         """Evaluate the recommendations against interactions that were not used in training.
 
         Args:
@@ -322,12 +500,13 @@ class Recommender:
                 unknown users or items are left out, and so are those from training; a warning says
                 how many.
             k: lengths of the lists.
+            columns: as in `fit`; by default those of the training data.
 
         Returns:
             Means over users by name, such as `ndcg@20`.
         """
         model = self._model()
-        given = read_any(interactions)
+        given = self._read_more(interactions, columns)
         if isinstance(given, Dataset):
             given = given.test
         # Lists hide what the model was given, validation data included.
@@ -340,26 +519,17 @@ class Recommender:
         logger.info("%s", result.evaluated.sentence("given"))
         return result.metrics
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Save to a run directory, which `Recommender.load` and all `pslrec` commands can read.
 
         Args:
             path: directory to make.
+            overwrite: replace a run that is in the directory already. Nothing but a run is ever
+                replaced.
         """
         # Raises if there is no model yet.
         self._model()
-        place = local_path(path, error=ConfigError)
-        if self._origin is None:
-            save_run(self._result, place)
-            return
-        # A loaded model has no `RunResult` to write, so the files are copied.
-        if place.exists():
-            raise ConfigError(f"{path} exists already; choose another directory")
-        if not self._origin.is_dir():
-            raise ConfigError(
-                f"{self._origin}, from which this Recommender was loaded, no longer exists"
-            )
-        copy_run(self._origin, place)
+        save(self._storage, local_path(path, error=ConfigError), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: Path | str) -> "Recommender":
@@ -368,14 +538,28 @@ class Recommender:
         Args:
             path: the directory. Its files are checked, and nothing in them is executed.
         """
-        local_path(path, error=ConfigError)
-        model = TrainedModel.load(path)
+        place = local_path(path, error=ConfigError)
+        # Before its settings are known, so that their names are looked up with the run's parts.
+        model = TrainedModel.load(place)
         config = RunConfig.checked(model.config)
-        # With all options in full, so that `fit` trains by the same settings again.
+        # With all options, so that `fit` trains by the same settings again.
         loaded = cls(config.loss.name, config.backbone.name, **options_of(config))
-        loaded._take(model, config)
-        loaded._origin = Path(path)
+        loaded._read(place, LoadedFrom(place), model)
         return loaded
+
+    def _read(self, place: Path, storage: Storage, model: TrainedModel | None = None) -> None:
+        if model is None:
+            model = TrainedModel.load(place)
+        self._take(model, RunConfig.checked(model.config))
+        self.learning_curve_ = curve_frame(read_epochs(place / "log.jsonl"))
+        self._storage = storage
+        self._library = None
+
+    def _given_as(self, frame: pl.DataFrame, output: Output | None, *given: Any) -> Any:
+        """The frame in the library asked for: by the call, the constructor, or what was given."""
+        if output is None and self.output != "auto":
+            output = self.output
+        return given_as(frame, output or library_of(*given) or self._library or "polars")
 
     def _model(self, parents: Mapping[Any, Any] | None = None) -> TrainedModel:
         model: TrainedModel = self.model_
@@ -420,13 +604,29 @@ def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) 
     return known.select(~is_learnt)
 
 
-def _with_validation(data: Interactions | Dataset, validation: Any) -> Dataset:
+def _collecting(epochs: list[EpochFinished]) -> Listener:
+    """A listener that keeps the epochs of the first training, by which the best one is chosen."""
+    starts: list[TrainingStarted] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, TrainingStarted):
+            starts.append(event)
+        elif isinstance(event, EpochFinished) and len(starts) == 1:
+            epochs.append(event)
+
+    return listen
+
+
+def _as_logged(event: EpochFinished) -> Epoch:
+    return Epoch(event.epoch, event.loss, event.seconds, event.validation)
+
+
+def _with_validation(data: Interactions | Dataset, given: Interactions | Dataset) -> Dataset:
     if isinstance(data, Dataset):
         dataset = data
     else:
         nothing = data.select(np.zeros(0, dtype=np.int64))
         dataset = Dataset(data, nothing)
-    given = read_any(validation)
     if isinstance(given, Dataset):
         given = given.whole()
     # A user or item without a row in training cannot be ranked.
