@@ -144,5 +144,7 @@ def columns_message(error: ColumnsError, arguments: Sequence[str]) -> str:
     """
     command = ["pslrec", *arguments]
     for role, name in error.guess.items():
-        command += [OPTION_OF_ROLE[role], name]
+        # Those that were typed are there already.
+        if OPTION_OF_ROLE[role] not in arguments:
+            command += [OPTION_OF_ROLE[role], name]
     return error.advising(shlex.join(command))

@@ -48,16 +48,20 @@ def facts_of(model: TrainedModel, config: RunConfig) -> dict[str, str]:
         model: what was trained.
         config: its settings.
     """
+    loss = config.loss.name
+    temperature = config.loss.options().get("temperature")
+    if temperature is not None:
+        loss += f" (temperature {temperature:.4g})"
     facts = {
         "data": f"{model.n_users:,} users, {model.n_items:,} items, {len(model.seen.items):,} pairs",
-        "model": f"{config.loss.name} on {config.backbone.name}, {model.dimension} dimensions",
+        "model": f"{loss} on {config.backbone.name}, {model.dimension} dimensions",
     }
     values = flat_settings(config.model_dump(exclude_none=True))
     chosen = []
     for name in config.auto.chosen:
         value = values.get(name)
-        # The name of the backbone and the dimension are said above.
-        if name.startswith("backbone.") or not isinstance(value, int | float | str):
+        is_said_above = name.startswith("backbone.") or name == "loss.temperature"
+        if is_said_above or not isinstance(value, int | float | str):
             continue
         shown = value
         if isinstance(value, float):

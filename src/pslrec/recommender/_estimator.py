@@ -332,7 +332,7 @@ class Recommender(Parameters):
             if is_warm:
                 # Written out, as a run starts from what another one has saved.
                 place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
-                self.save(place)
+                self._storage.write(place)
                 config = RunConfig.from_settings({"training.warm_start": str(place)}, base=config)
             shown: list[Listener] = []
             if verbose:

@@ -173,19 +173,20 @@ def _takes(loss: str, option: str) -> bool:
 def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:
     """A directory with the data split anew; it is made once."""
     section = config.data
-    keys = json.dumps(
-        [
-            section.source,
-            section.minimum_rating,
-            section.k_core,
-            section.train_fraction,
-            section.split_seed,
-        ]
-    )
-    digest = hashlib.sha256(keys.encode()).hexdigest()[:8]
+    parts: list[Any] = [
+        section.source,
+        section.minimum_rating,
+        section.k_core,
+        section.train_fraction,
+        section.split_seed,
+    ]
+    columns = section.columns.model_dump(exclude_none=True)
+    if columns:
+        parts.append(columns)
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
     path = out / "data" / f"shift-{level:g}-{digest}"
     if not path.exists():
-        whole: Interactions = load_interactions(section.source)
+        whole: Interactions = load_interactions(section.source, **section.reading())
         if section.minimum_rating is not None or section.k_core:
             whole = prepare(whole, Preparation(section.minimum_rating, section.k_core))
         fraction = 0.8 if section.train_fraction is None else section.train_fraction

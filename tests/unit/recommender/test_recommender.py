@@ -194,7 +194,7 @@ def test_options_are_checked_when_they_are_set_or_used(log: Interactions) -> Non
         Recommender(epoch=3)
     with pytest.raises(ConfigError, match="`training__epoch`; did you mean `training__epochs`"):
         Recommender().set_params(training__epoch=1)
-    with pytest.raises(ConfigError, match="unknown option `temperature`.* BPRLoss has"):
+    with pytest.raises(ConfigError, match=r"unknown option `temperature`.* BPRLoss has"):
         Recommender("bpr", temperature=0.1)
     with pytest.raises(ConfigError, match="`name` may mean several settings; write `backbone__n"):
         Recommender(name="mf")
@@ -207,7 +207,12 @@ def test_every_input_gives_the_same_model(log: Interactions, tmp_path: Path) -> 
     frame.write_csv(tmp_path / "log.csv")
     first = Recommender("sl", **OPTIONS).fit(frame).recommend(k=3)
     assert Recommender("sl", **OPTIONS).fit(tmp_path / "log.csv").recommend(k=3).equals(first)
-    assert Recommender("sl", **OPTIONS).fit(frame.to_pandas()).recommend(k=3, output="polars").equals(first)
+    assert (
+        Recommender("sl", **OPTIONS)
+        .fit(frame.to_pandas())
+        .recommend(k=3, output="polars")
+        .equals(first)
+    )
     by_number = Recommender("sl", **OPTIONS).fit(csr_matrix(log.matrix()))
     assert by_number.recommend(0, k=3)["user"].to_list() == [0, 0, 0]
 
