@@ -193,6 +193,14 @@ class NotebookProgress(TrainingProgress):
         self._notes.append(text)
         self._update()
 
+    def _folded_notes(self) -> str:
+        if not self._notes:
+            return ""
+        *others, last = self._notes
+        # The last one is what was chosen; what was tried before it can be unfolded.
+        earlier = "".join(f"<div>{escape(note)}</div>" for note in others)
+        return f"<details><summary>{escape(last)}</summary>{earlier}</details>"
+
     def _update(self) -> None:
         from IPython.display import HTML, display
 
@@ -200,8 +208,7 @@ class NotebookProgress(TrainingProgress):
         done = f"{self._shown.get('completed', 0):.2f}"
         bar = f'<progress value="{done}" max="{self._shown.get("total", 1)}"></progress>'
         said = f"{self._shown.get('description', '')} {self._shown.get('numbers', '')}"
-        notes = "".join(f"<div>{escape(note)}</div>" for note in self._notes)
-        page = HTML(f"{notes}<div>{bar} {escape(said)}</div>")
+        page = HTML(f"{self._folded_notes()}<div>{bar} {escape(said)}</div>")
         if self._handle is None:
             self._handle = display(page, display_id=True)
         else:
