@@ -6,7 +6,7 @@ BUILD_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/
 # The package takes any torch from 2.4 on; our own environments stay with the build that was tested.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint check check-all wheel house bench docs clean
+.PHONY: help demo test lint check check-all wheel notebooks house bench docs clean
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -35,6 +35,10 @@ wheel: $(BIN)/python  ## build the wheel of this platform and try it in an empty
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
 	build/empty/bin/python scripts/try_installation.py
+
+notebooks: $(VENV)/.installed-dev  ## execute the notebooks in examples/ and keep their outputs
+	cd examples && for name in *.ipynb; do ../$(BIN)/jupyter-nbconvert --to notebook --execute --inplace \
+	  --ExecutePreprocessor.record_timing=False $$name || exit 1; done
 
 house: $(VENV)/.installed-dev  ## measure the code and draw the packages in ARCHITECTURE.md
 	$(BIN)/python scripts/house.py

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from pslrec import Recommender
-from pslrec.data import Columns, load_interactions, read_interactions
+from pslrec.data import load_interactions
 
 
 def main() -> None:
@@ -15,8 +15,8 @@ def main() -> None:
         write_log(path)
 
         # Columns of any name: say which is which.
-        log = read_interactions(path, columns=Columns(user="customer", item="product"))
-        recommender = Recommender("psl-relu", preset="fast", k_core=10, epochs=3).fit(log)
+        recommender = Recommender("psl-relu", preset="fast", k_core=10, epochs=3)
+        recommender.fit(path, columns={"user": "customer", "item": "product"})
 
         print("For a customer from the file:")
         print(recommender.recommend("gimp", k=5))

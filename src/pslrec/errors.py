@@ -3,6 +3,8 @@
 Their text is one sentence: what is wrong, where, and what to do.
 """
 
+from collections.abc import Mapping
+
 _LONGEST_SHOWN = 80
 
 
@@ -15,6 +17,34 @@ class PslrecError(Exception):
 
 class DataError(PslrecError, ValueError):
     """Interactions cannot be read, or make no sense as they are."""
+
+
+class ColumnsError(DataError):
+    """The user and item columns of a table cannot be told from its header.
+
+    Args:
+        problem: what is wrong with the columns; shows the header.
+        guess: the columns as they probably are, by role, such as `{"user": "who"}`.
+        hint: what else may be wrong, and what to do about it; put before the guess.
+    """
+
+    # The command line has another way to name columns, so it composes its message from the parts.
+    def __init__(self, problem: str, guess: Mapping[str, str], hint: str = "") -> None:
+        self.problem = problem
+        self.guess = dict(guess)
+        self.hint = hint
+        said = ", ".join(f'"{role}": "{name}"' for role, name in guess.items())
+        super().__init__(self.advising(f"`columns={{{said}}}`"))
+
+    def advising(self, advice: str) -> str:
+        """The whole message.
+
+        Args:
+            advice: how to name the guessed columns.
+        """
+        if self.guess:
+            return f"{self.problem}; {self.hint}name the columns, perhaps {advice}"
+        return f"{self.problem}; {self.hint}give a table with a user and an item column"
 
 
 class DownloadError(PslrecError):

@@ -246,9 +246,9 @@ GOOD = "user,item\na,x\nb,y\n"
 TRAIN = "user\titem\n1\t1\n1\t2\n2\t1\n"
 # What the file is called, what is in it, and what is said about it after its name.
 BAD_FILES = {
-    "ambiguous columns": ("a.csv", "user,uid,item\n1,2,3\n", ": `user`, `uid` could all be the user column; say which with"),
-    "missing columns": ("a.csv", "name,item\n1,2\n", ": no user column found among `name`, `item`; name it with `user=`"),
-    "wrong separator": ("a.csv", "user^item\n1^2\n", ": no user column found among `user^item`; name it with"),
+    "ambiguous columns": ("a.csv", "user,uid,item\n1,2,3\n", ": `user`, `uid` could all be the user column; the header is"),
+    "missing columns": ("a.csv", "name,item\n1,2\n", ": no user column found among `name`, `item`; if these are data"),
+    "wrong separator": ("a.csv", "user^item\n1^2\n", ": no user and no item column found among `user^item`; if ',' is not"),
     "unclosed quote": ("a.csv", 'user,item\na,"b\nc,d\n', ": line 2 has a quotation mark that is not closed"),
     "bad encoding": ("a.csv", "user,item\nö,b\n".encode("latin-1"), ": line 2 is not UTF-8 text; convert the file to UTF-8"),
     "empty file": ("a.csv", "", ": the file is empty"),
@@ -264,7 +264,7 @@ BAD_FILES = {
     "truncated zip": ("a.zip", b"PK\x03\x04" + bytes(20), ": not a zip, or it is truncated or damaged"),
     "not parquet": ("a.parquet", "x", ": not a Parquet file that can be read"),
     "unknown ending": ("a.xyz", GOOD, ": files ending in `.xyz` are not known; name the format with `format=`"),
-    "control characters": ("a.csv", "a\x1b[31m\u2028c,b\n1,2\n", ": no user column found among `a\\x1b[31m\\u2028c`, `b`"),
+    "control characters": ("a.csv", "a\x1b[31m\u2028c,b\n1,2\n", ": no user and no item column found among `a\\x1b[31m"),
     "ends of lines in an id": ("a.csv", 'user,item\n"a\nb",1\n"a\nb",2\n', ": all interactions are of one user, `a\\nb`"),
 }  # fmt: skip
 
@@ -407,7 +407,7 @@ def test_directory_that_is_full_is_not_overwritten(pslrec, ratings, tmp_path):
             "{path}: there is no column `nobody` for the user; the columns are",
         ),
         (
-            ("--method", "temporal", "--timestamp-column", ""),
+            ("--method", "temporal", "--time-column", ""),
             "a temporal split needs timestamps, the interactions have none",
         ),
     ],

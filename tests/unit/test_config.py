@@ -21,6 +21,14 @@ OTHER_VALUES: dict[str, Any] = {
     "data.minimum_rating": 3.5,
     "data.k_core": 5,
     "data.repair": True,
+    "data.columns.user": "who",
+    "data.columns.item": "what",
+    "data.columns.rating": "",
+    "data.columns.timestamp": "when",
+    "data.columns.weight": "",
+    "data.format": "delimited",
+    "data.separator": ";",
+    "data.header": True,
     "backbone.name": "xsimgcl",
     "loss.name": "sl@k",
     "sampling.negatives": 77,
@@ -91,6 +99,10 @@ def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_
         "data.train_fraction",
         "data.minimum_rating",
         "training.warm_start",
+        "data.format",
+        "data.separator",
+        "data.header",
+        *(f"data.columns.{role}" for role in ("user", "item", "rating", "timestamp", "weight")),
     }  # stand for "as it is"
     for name in set(setting_names()) - unset:
         node = tree

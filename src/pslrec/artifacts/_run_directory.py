@@ -1,7 +1,7 @@
 """The directory of a run: every file in it is complete, and none is ever executed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -118,6 +118,15 @@ class RunStage:
         elif isinstance(event, EpochFinished):
             # Appended, not replaced: a log of many epochs would be written over and over.
             append_line(path, json.dumps(asdict(event)), error=ArtifactError)
+
+    def write_log(self, epochs: Sequence[EpochFinished]) -> None:
+        """Write the log of a training that is over.
+
+        Args:
+            epochs: in order.
+        """
+        lines = [f"{json.dumps(asdict(epoch))}\n" for epoch in epochs]
+        write_text(self._file("log.jsonl"), "".join(lines), error=ArtifactError)
 
 
 class RunDirectory(RunStage):

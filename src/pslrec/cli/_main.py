@@ -3,7 +3,7 @@
 import io
 import logging
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
 from pslrec.cli._help import Command, Group
 from pslrec.cli._listing import backbones_command, losses_command
+from pslrec.cli._reading import columns_message
 from pslrec.cli.compare import compare_command
 from pslrec.cli.data import data_app
 from pslrec.cli.demo import demo_command
@@ -28,7 +29,7 @@ from pslrec.cli.similar import similar_command
 from pslrec.cli.stress import stress_command
 from pslrec.cli.train import train_command
 from pslrec.cli.tune import tune_command
-from pslrec.errors import PslrecError
+from pslrec.errors import ColumnsError, PslrecError
 from pslrec.registry import import_modules
 
 
@@ -158,15 +159,21 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         app()
+    except ColumnsError as error:
+        _fail(columns_message(error, sys.argv[1:]))
     except PslrecError as error:
-        Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
-        sys.stderr.write(f"{_printable(str(error))}\n")
-        sys.exit(USER_ERROR)
+        _fail(str(error))
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; that is no error of ours. Closing
         # the stream keeps the interpreter from complaining about it at exit.
         sys.stderr.close()
         sys.exit(1)
+
+
+def _fail(message: str) -> NoReturn:
+    Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
+    sys.stderr.write(f"{_printable(message)}\n")
+    sys.exit(USER_ERROR)
 
 
 def _printable(text: str) -> str:

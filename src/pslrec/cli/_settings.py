@@ -24,13 +24,22 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
             raise ConfigError(
                 f"`--set` must be SECTION.KEY=VALUE, such as loss.temperature=0.1, got `{setting}`"
             )
-        try:
-            parsed[name.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except (ValueError, RecursionError):
-            # Text needs no quotes. Python refuses numbers with thousands of digits with a
-            # ValueError, too; the check of the setting says what is wrong with them.
-            parsed[name.strip()] = text
+        parsed[name.strip()] = parsed_value(text)
     return parsed
+
+
+def parsed_value(text: str) -> Any:
+    """A value as TOML has it, or the text itself.
+
+    >>> parsed_value("3"), parsed_value("auto")
+    (3, 'auto')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        # Text needs no quotes. Python refuses numbers with thousands of digits with a ValueError,
+        # too; the check of the setting says what is wrong with them.
+        return text
 
 
 def configured(

@@ -24,6 +24,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import listed, seconds_of
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
 from pslrec.cli._telling import tell
 
@@ -64,6 +65,7 @@ Out = Annotated[
 ]
 
 
+@takes_reading
 def compare_command(
     data: Data,
     losses: Losses = "bpr,sl,psl-relu",
@@ -85,6 +87,7 @@ def compare_command(
     config: ConfigFile = None,
     out: Out = None,
     threads: Threads = None,
+    reading: Reading = NO_READING,
 ) -> None:
     """Compare losses, backbones and baselines: tuned alike, several seeds, tested for chance.
 
@@ -114,6 +117,7 @@ def compare_command(
         "data.source": data,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        **reading.settings(),
     }
     configuration = configured(options, shared, preset=preset, file=config)
     how = {"budget_seconds": seconds_of(budget), "workers": workers, "storage": storage}

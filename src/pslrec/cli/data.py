@@ -8,6 +8,7 @@ from rich.console import Console
 
 from pslrec.cli._help import Command, Group
 from pslrec.cli._options import DATA_HELP
+from pslrec.cli._reading import NO_READING, PANEL, Reading, takes_reading
 from pslrec.cli.data_fetch import fetch_command
 
 data_app = typer.Typer(
@@ -18,68 +19,7 @@ data_app = typer.Typer(
 )
 data_app.command("fetch", cls=Command)(fetch_command)
 
-# Each command below repeats the options for reading: typer takes options from signatures only.
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-# Options that matter only if reading a file goes wrong without them have a panel of their own.
-READING = "Reading"
-UserColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column with the users.", rich_help_panel=READING),
-]
-ItemColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column with the items.", rich_help_panel=READING),
-]
-RatingColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help='Column with the ratings; "" to ignore ratings.',
-        rich_help_panel=READING,
-    ),
-]
-TimestampColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help='Column with the timestamps; "" to ignore timestamps.',
-        rich_help_panel=READING,
-    ),
-]
-WeightColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help='Column with the weights; "" to ignore weights.',
-        rich_help_panel=READING,
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT",
-        help="Separator between the fields of a text file; \\t is a tab.",
-        rich_help_panel=READING,
-    ),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of a text file names the columns.",
-        show_default=False,
-        rich_help_panel=READING,
-    ),
-]
-FileFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="delimited, unquoted, json-lines, lightgcn, parquet or recbole.",
-        rich_help_panel=READING,
-    ),
-]
 Repair = Annotated[
     bool,
     typer.Option(
@@ -88,12 +28,13 @@ Repair = Annotated[
             "Instead of failing, drop test pairs that are also in the training part, "
             "or whose user or item is not."
         ),
-        rich_help_panel=READING,
+        rich_help_panel=PANEL,
     ),
 ]
 
 
 @data_app.command("describe", cls=Command, no_args_is_help=True)
+@takes_reading
 def describe_command(
     data: DataArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
@@ -107,29 +48,14 @@ def describe_command(
             ),
         ),
     ] = "auto",
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    weight_column: WeightColumn = None,
-    separator: Separator = None,
-    header: Header = None,
-    file_format: FileFormat = None,
+    reading: Reading = NO_READING,
     repair: Repair = False,
 ) -> None:
     """Show counts, history lengths and item popularity, and whether a split is shifted."""
     from pslrec.cli._describing import as_record, show
-    from pslrec.data import Columns, Dataset, check_exchangeability, load
+    from pslrec.data import Dataset, check_exchangeability, load
 
-    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
-    loaded = load(
-        data,
-        columns=columns,
-        format=file_format,
-        separator=_escaped(separator),
-        header=header,
-        repair=repair,
-    )
+    loaded = load(data, repair=repair, **reading.arguments())
     checks = {}
     if isinstance(loaded, Dataset):
         checks = check_exchangeability(loaded, mode=exchangeability)
@@ -140,6 +66,7 @@ def describe_command(
 
 
 @data_app.command("prepare", cls=Command, no_args_is_help=True)
+@takes_reading
 def prepare_command(
     data: DataArgument,
     out: Annotated[
@@ -170,19 +97,11 @@ def prepare_command(
             help="Weight each pair by how often it occurs, or by the sum of its ratings.",
         ),
     ] = "none",
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    weight_column: WeightColumn = None,
-    separator: Separator = None,
-    header: Header = None,
-    file_format: FileFormat = None,
+    reading: Reading = NO_READING,
 ) -> None:
     """Drop low ratings, repeated pairs, and users and items outside the k-core."""
     from pslrec.cli._describing import show
     from pslrec.data import (
-        Columns,
         Preparation,
         check_new_file,
         load_interactions,
@@ -192,10 +111,7 @@ def prepare_command(
 
     # Before the data is read, which may take minutes.
     check_new_file(out)
-    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
-    log = load_interactions(
-        data, columns=columns, format=file_format, separator=_escaped(separator), header=header
-    )
+    log = load_interactions(data, **reading.arguments())
     prepared = prepare(log, Preparation(minimum_rating, k_core, weights))
     write_interactions(prepared, out)
     show(prepared, Console(), title=str(out))
@@ -203,6 +119,7 @@ def prepare_command(
 
 
 @data_app.command("split", cls=Command, no_args_is_help=True)
+@takes_reading
 def split_command(
     data: DataArgument,
     out: Annotated[
@@ -236,35 +153,18 @@ def split_command(
             help="The same data and seed give the same parts; 0 gives the published ones.",
         ),
     ] = 0,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    weight_column: WeightColumn = None,
-    separator: Separator = None,
-    header: Header = None,
-    file_format: FileFormat = None,
+    reading: Reading = NO_READING,
 ) -> None:
     """Split interactions into training and test parts, and optionally a validation part."""
-    from pslrec.data import Columns, check_new_directory, load_interactions, write_dataset
+    from pslrec.data import check_new_directory, load_interactions, write_dataset
     from pslrec.data.splits import split_by_name
 
     # Before the data is read, which may take minutes.
     check_new_directory(out)
-    columns = Columns(user_column, item_column, rating_column, timestamp_column, weight_column)
-    log = load_interactions(
-        data, columns=columns, format=file_format, separator=_escaped(separator), header=header
-    )
+    log = load_interactions(data, **reading.arguments())
     dataset = split_by_name(
         log, method, train_fraction=train_fraction, validation=validation, seed=seed
     )
     write_dataset(dataset, out)
     shown = ", ".join(f"{len(part):,} {name}" for name, part in dataset.parts().items())
     typer.echo(f"wrote {shown} interactions to {out}")
-
-
-def _escaped(separator: str | None) -> str | None:
-    if separator is None:
-        return None
-    # A shell hands over a backslash and a t where people mean a tab.
-    return separator.replace("\\t", "\t")

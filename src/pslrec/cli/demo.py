@@ -1,8 +1,10 @@
 """`pslrec demo`: from a log to recommendations, on the data that comes with the package."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from pslrec.evaluation import EvaluationResult, Scorer
     from pslrec.experiment import RunResult
 
+DOMAIN = (
+    "Every Debian package names others that it needs: packages are the users here, what they need "
+    "are the items, and a fifth of these needs is hidden and has to be guessed."
+)
 SHOWN_PACKAGES = ("vim", "gimp", "firefox-esr")
 N_SHOWN = 5
 # What a package depends on follows rules that hold for few packages each, which takes more dimensions
@@ -28,12 +34,26 @@ BASELINES_SHOWN: dict[str, dict[str, float]] = {
 }
 
 
-def demo_command() -> None:
+Serve = Annotated[
+    bool, typer.Option("--serve", help="Then serve the model, with a page to explore it.")
+]
+Port = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, max=65535, help="Port of --serve; 0 picks a free one."),
+]
+
+
+def demo_command(serve: Serve = False, port: Port = 8000) -> None:
     """Describe the bundled Debian data, train on it, compare with baselines and recommend."""
     from pslrec.cli._describing import show
     from pslrec.data import load_interactions
 
+    if serve:
+        # Now rather than after the training: the extra may be missing.
+        import pslrec.serving  # noqa: F401
+
     console = Console()
+    console.print(DOMAIN, highlight=False, soft_wrap=True)
     show(
         load_interactions("debian"),
         console,
@@ -48,6 +68,10 @@ def demo_command() -> None:
     console.print(_comparison(results))
     console.print(_meaning(results), highlight=False, soft_wrap=True)
     console.print(_recommendations(run.scorer, run.dataset))
+    if serve:
+        _serve(run, port)
+    else:
+        console.print("\nexplore it on a page: pslrec demo --serve", highlight=False)
 
 
 def _train(console: Console) -> "RunResult":
@@ -65,6 +89,19 @@ def _train(console: Console) -> "RunResult":
         return run(configuration, listeners=[progress.listen])
 
 
+def _serve(run: "RunResult", port: int) -> None:
+    import tempfile
+
+    from pslrec.cli.serve import serve_command
+    from pslrec.experiment import save_run
+
+    # The service reads a run from its directory, and nobody needs this one afterwards.
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "demo"
+        save_run(run, path)
+        serve_command(path, port=port)
+
+
 def _evaluate_baseline(
     name: str, options: Mapping[str, float], dataset: "Dataset"
 ) -> "EvaluationResult":
@@ -77,7 +114,15 @@ def _evaluate_baseline(
 
 
 def _meaning(results: "dict[str, EvaluationResult]") -> str:
-    """What the table says, in a sentence."""
+    """What the table says, in two sentences."""
+    found = 100 * results["pslrec"]["recall@20"]
+    return (
+        f"For the average package, pslrec has {found:.0f} % of the hidden needs among its first 20 "
+        f"guesses. {_lead(results)}"
+    )
+
+
+def _lead(results: "dict[str, EvaluationResult]") -> str:
     ours = results["pslrec"]["ndcg@20"]
     name = "popularity"
     for other, result in results.items():

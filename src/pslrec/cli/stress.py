@@ -21,6 +21,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import listed, numbers, whole_numbers
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
 from pslrec.cli._telling import tell
 
@@ -60,6 +61,7 @@ Out = Annotated[
 ]
 
 
+@takes_reading
 def stress_command(
     data: Data,
     losses: Losses = "sl,psl-relu",
@@ -76,6 +78,7 @@ def stress_command(
     workers: Workers = 1,
     storage: Storage = None,
     threads: Threads = None,
+    reading: Reading = NO_READING,
 ) -> None:
     """Compare how losses hold up under popularity shift and false negatives.
 
@@ -100,6 +103,7 @@ def stress_command(
         "data.source": data,
         "backbone.name": backbone,
         "sampling.negatives": "catalog" if mode == "catalog" else None,
+        **reading.settings(),
     }
     configuration = configured(options, shared, preset=preset, file=config)
     directory = out or Path(f"stress-{stem_of(data)}")

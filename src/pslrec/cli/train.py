@@ -21,13 +21,16 @@ from pslrec.cli._options import (
     Threads,
     use_threads,
 )
-from pslrec.cli._settings import configured, parse_settings
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
+from pslrec.cli._settings import configured, parse_settings, parsed_value
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
     from pslrec.experiment import RunResult
 
+# Settings that most people change have flags; --set takes all others.
+USUAL = "Usual settings"
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -56,6 +59,37 @@ AsJson = Annotated[
 ]
 
 
+Epochs = Annotated[
+    str | None,
+    typer.Option(metavar="N|auto", help="Passes over the training data.", rich_help_panel=USUAL),
+]
+Dimension = Annotated[
+    int | None, typer.Option(metavar="N", help="Length of the vectors.", rich_help_panel=USUAL)
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option(metavar="RATE", help="Learning rate of Adam.", rich_help_panel=USUAL),
+]
+KCore = Annotated[
+    int | None,
+    typer.Option(
+        "--k-core",
+        metavar="N",
+        help="Repeatedly drop users and items with fewer than N interactions.",
+        rich_help_panel=USUAL,
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out.",
+        rich_help_panel=USUAL,
+    ),
+]
+
+
+@takes_reading
 def train_command(
     data: DataIfAny = None,
     backbone: Backbone = None,
@@ -64,6 +98,11 @@ def train_command(
     settings: Settings = None,
     protocol: Protocol = None,
     seed: Seed = None,
+    epochs: Epochs = None,
+    dimension: Dimension = None,
+    learning_rate: LearningRate = None,
+    k_core: KCore = None,
+    split: Split = None,
     config: ConfigFile = None,
     out: Out = None,
     refit: Refit = False,
@@ -71,6 +110,7 @@ def train_command(
     resume: Resume = False,
     threads: Threads = None,
     as_json: AsJson = False,
+    reading: Reading = NO_READING,
 ) -> None:
     """Train a model, pick its best epoch on validation data and evaluate it on test data."""
     if resume:
@@ -82,9 +122,15 @@ def train_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        "training.epochs": None if epochs is None else parsed_value(epochs),
+        "training.learning_rate": learning_rate,
+        "backbone.dimension": dimension,
+        "data.k_core": k_core,
+        "data.split": split,
         # Without the flag the setting of a file or preset holds, so it is not set to false.
         "training.refit": refit or None,
         "training.warm_start": None if warm_start is None else str(warm_start),
+        **reading.settings(),
     }
     configuration = configured(
         options, parse_settings(settings), preset=preset, file=config, is_search=False

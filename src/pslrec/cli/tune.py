@@ -27,6 +27,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import seconds_of
+from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, stem_of
 from pslrec.cli._telling import tell
 
@@ -92,6 +93,7 @@ AsJson = Annotated[
 ]
 
 
+@takes_reading
 def tune_command(
     data: DataIfAny = None,
     loss: Loss = None,
@@ -114,6 +116,7 @@ def tune_command(
     metric: Metric = None,
     threads: Threads = None,
     as_json: AsJson = False,
+    reading: Reading = NO_READING,
 ) -> None:
     """Search for settings on validation data; only the best ones are evaluated on test data.
 
@@ -130,6 +133,7 @@ def tune_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        **reading.settings(),
     }
     configuration = configured(options, fixed, preset=preset, file=config)
     effort = Effort(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from pslrec.data import Columns
 from pslrec.training import TrainingOptions
 
 # Splits whose test part is of another distribution than training; published data sets that come
@@ -54,10 +55,30 @@ class Section(BaseModel):
     )
 
 
+class ColumnsSection(Section):
+    """Names of the columns of a file; those not given are guessed from the usual spellings."""
+
+    user: str | None = Field(None, description="column of the users")
+    item: str | None = Field(None, description="column of the items")
+    rating: str | None = Field(None, description='column of the ratings; "" ignores ratings')
+    timestamp: str | None = Field(None, description='column of the times; "" ignores times')
+    weight: str | None = Field(None, description='column of the weights; "" ignores weights')
+
+
 class DataSection(Section):
     """Where interactions come from, and how they are divided."""
 
     source: str = Field("debian", description="a file, directory, zip, or the name of a data set")
+    columns: ColumnsSection = ColumnsSection()
+    format: str | None = Field(
+        None, description="of the file; follows from the end of its name if not given"
+    )
+    separator: str | None = Field(
+        None, description="between the fields of a text file; detected if not given"
+    )
+    header: bool | None = Field(
+        None, description="whether the first line names the columns; detected if not given"
+    )
     split: str = Field("iid", description="how to divide interactions that do not come split")
     train_fraction: float | None = Field(
         None, gt=0, lt=1, description="share of the training part, 0.8 if not given"
@@ -77,6 +98,19 @@ class DataSection(Section):
     repair: bool = Field(
         False, description="drop test pairs that are in training, or never trained on"
     )
+
+    def reading(self) -> dict[str, Any]:
+        """How to read the source: the arguments of `pslrec.data.load`.
+
+        >>> DataSection(columns={"user": "who"}).reading()["columns"].user
+        'who'
+        """
+        return {
+            "columns": Columns(**dict(self.columns)),
+            "format": self.format,
+            "separator": self.separator,
+            "header": self.header,
+        }
 
     @property
     def is_shifted(self) -> bool:

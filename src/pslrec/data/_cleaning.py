@@ -60,7 +60,7 @@ class _Column:
         if not self.is_id:
             hint = (
                 f' (or do without it: `{self.role}=""`, '
-                f'on the command line `pslrec data prepare --{self.role}-column ""`)'
+                f'on the command line `--{self.role}-column ""`)'
             )
         # A quoted name or value may span several lines; a message has one.
         message = re.sub(r"[\r\n]+", " ", f"`{self.name}` {problem}{hint}")

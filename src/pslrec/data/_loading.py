@@ -1,5 +1,6 @@
 """Data by name or path: what the command line and the configuration call DATA."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from pslrec.data._dataset import Dataset
 from pslrec.data._interactions import Interactions
 from pslrec.data._preparation import Preparation, prepare
 from pslrec.data._published import is_published_split, read_published
-from pslrec.data._reading import read_interactions
+from pslrec.data._reading import check_no_columns, read_interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.data.embedded import debian_packages
 from pslrec.data.formats import ReadOptions
@@ -26,7 +27,7 @@ EMBEDDED = {"debian": debian_packages, "synthetic": _synthetic}
 def load(
     data: str | Path,
     *,
-    columns: Columns | None = None,
+    columns: Columns | Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002 - the word users look for
     separator: str | None = None,
     header: bool | None = None,
@@ -49,6 +50,9 @@ def load(
     """
     path = Path(data)
     name = str(data)
+    columns = Columns.of(columns)
+    if is_name(name):
+        check_no_columns(columns, f"the data set {name}")
     if name in EMBEDDED:
         return EMBEDDED[name]()
     if is_name(name):
@@ -60,7 +64,7 @@ def load(
             f"{data}: no such file, and no data set of that name; the names are {names}"
         )
     if is_published_split(path):
-        options = ReadOptions(columns or Columns(), separator, header)
+        options = ReadOptions(columns, separator, header)
         loaded: Interactions | Dataset = read_published(
             path, options=options, format=format, repair=repair
         )
@@ -104,8 +108,8 @@ def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
             identifier = vocabulary.ids([0])[0]
             raise DataError(
                 f"{path}: all interactions are of one {kind}, `{identifier}`, and nothing can be "
-                f"learnt from that; give more data, or name another {kind} column with `{kind}=` "
-                f"(on the command line `pslrec data prepare --{kind}-column`)"
+                f"learnt from that; give more data, or name another {kind} column in `columns=` "
+                f"(on the command line `--{kind}-column`)"
             )
 
 

@@ -22,7 +22,7 @@ from pslrec.data.formats import (
     read_delimited,
     split_lines,
 )
-from pslrec.errors import DataError
+from pslrec.errors import ColumnsError, DataError
 
 PARTS = {"train": ("train",), "validation": ("validation", "valid"), "test": ("test",)}
 LISTS = ("user_list.tsv", "item_list.tsv")
@@ -129,8 +129,11 @@ def _read_part(
         read = FORMATS[format or format_of(file)]
         table = read(file, options or ReadOptions())
         return clean(replace(table, origin=place))
+    # A file from a zip lies in a temporary directory, of which the user knows nothing.
+    except ColumnsError as error:
+        problem = error.problem.replace(str(file), place)
+        raise ColumnsError(problem, error.guess, error.hint) from error
     except DataError as error:
-        # A file from a zip lies in a temporary directory, of which the user knows nothing.
         raise DataError(str(error).replace(str(file), place)) from error
 
 

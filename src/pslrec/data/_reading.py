@@ -1,6 +1,7 @@
 """The entrance: files, frames and matrices become `Interactions`."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 def read_interactions(
     source: Any,
     *,
-    columns: Columns | None = None,
+    columns: Columns | Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002 - the word users look for
     separator: str | None = None,
     header: bool | None = None,
@@ -39,7 +40,9 @@ def read_interactions(
             (all but Parquet also gzipped), a pandas or polars frame or anything else with the Arrow
             stream interface, or a scipy sparse matrix whose values become weights. `Interactions`
             are returned as they are.
-        columns: names of the columns; those not given are guessed from the usual spellings.
+        columns: names of the columns by role, such as `{"user": "who", "item": "what"}`; the other
+            roles are `rating`, `timestamp` (or `time`) and `weight`. Those not given are guessed
+            from the usual spellings, and an empty name leaves a column out.
         format: one of the names in `pslrec.data.formats.FORMATS`; follows from the end of the
             file's name if `None`.
         separator: the text between the fields of a text file; detected if `None`.
@@ -49,12 +52,16 @@ def read_interactions(
     >>> frame = pl.DataFrame({"uid": ["ann", "bob"], "asin": ["tea", "milk"], "stars": [5, 3]})
     >>> read_interactions(frame)
     Interactions(2 pairs of 2 users and 2 items)
+    >>> read_interactions(frame.rename({"asin": "was"}), columns={"item": "was"})
+    Interactions(2 pairs of 2 users and 2 items)
     """
+    options = ReadOptions(Columns.of(columns), separator, header)
     if isinstance(source, Interactions):
+        check_no_columns(options.columns, "interactions")
         return source
     if issparse(source):
+        check_no_columns(options.columns, "a sparse matrix")
         return interactions_from_matrix(source)
-    options = ReadOptions(columns or Columns(), separator, header)
     if is_frame(source):
         return _clean(table_from_frame(source, options))
     if not isinstance(source, str | Path):
@@ -64,6 +71,18 @@ def read_interactions(
     path = local_path(source, error=DataError)
     read = FORMATS[format or format_of(path)]
     return _clean(read(path, options))
+
+
+def check_no_columns(columns: Columns, what: str) -> None:
+    """Raise if columns are named for data that have none to choose from.
+
+    Args:
+        columns: as the caller gave them.
+        what: the data, in words.
+    """
+    # Ignoring them would look as if it had worked.
+    if columns != Columns():
+        raise DataError(f"`columns` has no effect on {what}; leave it out")
 
 
 def _clean(table: Table) -> Interactions:

@@ -64,7 +64,7 @@ def _load_without_validation(config: RunConfig, given: Interactions | Dataset | 
     section = config.data
     loaded = given
     if loaded is None:
-        loaded = load(section.source, repair=section.repair)
+        loaded = load(section.source, repair=section.repair, **section.reading())
     if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
         return merge_repetitions(loaded)

@@ -2,6 +2,7 @@
 
 import shutil
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,14 +11,16 @@ from pslrec.artifacts import ArtifactError, FinishedRun, RunDirectory
 from pslrec.data import Interactions
 from pslrec.experiment._running import RunResult
 from pslrec.files import explained, is_temporary, whole_directory, whole_file
+from pslrec.training import EpochFinished
 
 
-def save_run(result: RunResult, path: Path) -> None:
-    """Write a finished run as `run(..., out=path)` does, without its log and checkpoint.
+def save_run(result: RunResult, path: Path, *, epochs: Sequence[EpochFinished] = ()) -> None:
+    """Write a finished run as `run(..., out=path)` does, without its checkpoint.
 
     Args:
         result: what `run` returned.
         path: directory to make; must not hold a run.
+        epochs: of the training, for the log; without them there is no log.
     """
     if (path / "format").exists():
         raise ArtifactError(f"{path} already holds a run; choose another directory")
@@ -30,6 +33,8 @@ def save_run(result: RunResult, path: Path) -> None:
             parts=result.config.part_names(),
         )
         directory.write_tables(result.model.tables, result.metrics["best_epoch"])
+        if epochs:
+            directory.write_log(epochs)
         directory.write_metrics(result.metrics)
 
 

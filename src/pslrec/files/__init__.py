@@ -26,6 +26,7 @@ from pslrec.files._tensors import read_tensors, write_tensors
 from pslrec.files._writing import (
     append_line,
     drop_torn_line,
+    replaced_directory,
     sync_directory,
     whole_directory,
     whole_file,
@@ -51,6 +52,7 @@ __all__ = [
     "read_tensors",
     "read_text",
     "read_toml",
+    "replaced_directory",
     "sync_directory",
     "whole_directory",
     "whole_file",

@@ -220,6 +220,32 @@ def whole_directory(path: str | Path, *, error: type[PslrecError] = FileError) -
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def replaced_directory(path: Path, *, error: type[PslrecError] = FileError) -> Iterator[Path]:
+    """A place for a new directory, which then takes that of the one at `path`.
+
+    If anything goes wrong before, the old directory stays as it was. The two are exchanged by two
+    renames: a sudden end between them leaves neither at `path`, but nothing half-written.
+
+    Args:
+        path: of the directory to replace, which is removed with all that is in it.
+        error: raised if the directory cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    with explained(path, "written", error=error):
+        remove_leftovers(target.parent)
+        temporary, handle = _temporary_directory(target.parent / temporary_name(target.name))
+        try:
+            yield temporary / "new"
+            target.replace(temporary / "old")
+            (temporary / "new").replace(target)
+            sync_directory(target.parent)
+        finally:
+            if handle is not None:
+                os.close(handle)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
 def remove_leftovers(directory: Path) -> None:
     """Remove what killed processes left half-written in a directory.
 

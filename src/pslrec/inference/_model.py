@@ -122,6 +122,19 @@ class TrainedModel:
         return self._run.metrics
 
     @property
+    def training_pairs(self) -> Interactions:
+        """What the run was trained on, without its validation part."""
+        return self._train
+
+    @property
+    def validation_pairs(self) -> Interactions | None:
+        """What was held out for validation, if anything was; a refitted run has learnt it, too."""
+        pairs = self._interactions(self._run.validation)
+        if not len(pairs):
+            return None
+        return pairs
+
+    @property
     def information(self) -> dict[str, Any]:
         """A summary for people: loss, backbone, sizes, data source, epoch."""
         data = self._run.config.get("data", {})

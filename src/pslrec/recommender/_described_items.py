@@ -1,13 +1,16 @@
 """What a recommender does with an item table: titles beside ids, and explanations."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
+
+import polars as pl
 
 from pslrec.data import Vocabulary, find_rows
 from pslrec.data.items import ItemTable
 from pslrec.errors import DataError
 from pslrec.inference import RowRules, RuleKeeper, Rules, TrainedModel
-from pslrec.recommender._frames import Output, as_ids, given_as, histories_of
+from pslrec.recommender._frames import Output, as_ids, histories_of
 from pslrec.recommender._reasons import reason_frame
 from pslrec.rows import Rows
 
@@ -18,6 +21,8 @@ class DescribedItems:
     """The part of a `Recommender` that knows titles and categories, and gives reasons."""
 
     model_: TrainedModel
+    # Gives a frame in the library that the caller uses.
+    _given_as: Callable[..., Any]
     _item_table: ItemTable | None = None
     _rule_keeper: RuleKeeper | None = None
 
@@ -71,7 +76,7 @@ class DescribedItems:
         return replace(found, hidden=hidden)
 
     def explain(
-        self, user: Any, items: Any, n_reasons: int = 3, *, output: Output = "polars"
+        self, user: Any, items: Any, n_reasons: int = 3, *, output: Output | None = None
     ) -> Any:
         """Say which items of a user's history speak for some items, by the cosine of their vectors.
 
@@ -79,7 +84,7 @@ class DescribedItems:
             user: id of one user from the training data.
             items: one id or several, recommended or not.
             n_reasons: how many reasons to give for each item, if the history has as many.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns item, because, similarity and rank, nearest items first; with
@@ -88,10 +93,11 @@ class DescribedItems:
         model = self.model_
         (row,) = find_rows([user], model.users).rows
         history = model.seen.list_of(row).tolist()
-        return self._explained(history, items, n_reasons, output)
+        frame = self._reasons(history, items, n_reasons)
+        return self._given_as(frame, output, items)
 
     def explain_for(
-        self, history: Any, items: Any, n_reasons: int = 3, *, output: Output = "polars"
+        self, history: Any, items: Any, n_reasons: int = 3, *, output: Output | None = None
     ) -> Any:
         """Say which items of a new user's history speak for some items.
 
@@ -99,7 +105,7 @@ class DescribedItems:
             history: item ids of one user.
             items: one id or several, recommended or not.
             n_reasons: how many reasons to give for each item, if the history has as many.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             The same as `explain`.
@@ -113,10 +119,10 @@ class DescribedItems:
         found = find_rows(histories[0], self.model_.items, hint=UNKNOWN_ITEM)
         # An item that is named twice is one reason.
         distinct = list(dict.fromkeys(found.rows))
-        return self._explained(distinct, items, n_reasons, output)
+        frame = self._reasons(distinct, items, n_reasons)
+        return self._given_as(frame, output, history, items)
 
-    def _explained(self, history: list[int], items: Any, n_reasons: int, output: str) -> Any:
+    def _reasons(self, history: list[int], items: Any, n_reasons: int) -> pl.DataFrame:
         model = self.model_
         rows = find_rows(as_ids(items), model.items, hint=UNKNOWN_ITEM).rows
-        frame = reason_frame(model, rows, history, n_reasons, self.item_table)
-        return given_as(frame, output)
+        return reason_frame(model, rows, history, n_reasons, self.item_table)

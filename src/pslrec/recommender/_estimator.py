@@ -1,44 +1,42 @@
 """The whole library in one class: construct, fit, recommend, save, load."""
 
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 import torch
 
-from pslrec.backbones import Backbone
+from pslrec.artifacts import read_epochs
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, Interactions, in_both
-from pslrec.errors import ConfigError, DataError, PslrecError
+from pslrec.data import Columns, Dataset, Interactions, in_both
+from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.experiment import copy_run, finished_run, run, save_run
 from pslrec.files import local_path
 from pslrec.inference import TrainedModel
-from pslrec.losses import Loss
+from pslrec.recommender._card import curve_frame, facts_of, html_card, text_card
 from pslrec.recommender._described_items import DescribedItems
+from pslrec.recommender._fitting import Fitting
 from pslrec.recommender._frames import (
     Output,
     given_as,
     histories_of,
+    library_of,
     onto,
     ranked_frame,
-    read_any,
     rows_of,
 )
-from pslrec.recommender._options import options_of, settings_of
+from pslrec.recommender._options import options_of
 from pslrec.recommender._reasons import with_reasons
 from pslrec.recommender._rules import RuleArguments, rules_from
+from pslrec.recommender._storage import LoadedFrom, Pickled, Storage, pickled, save
 from pslrec.rows import Rows
-from pslrec.training import Listener
 
 logger = logging.getLogger(__name__)
 
-# What a run says its source is, where there is nothing to load it from again.
-IN_MEMORY = "(in memory)"
 NEW_USER = "; for a user who was not in the training data, call `recommend_for` with their history"
 NEW_ITEM = (
     "; it was not in the training data: leave it out, train again, "
@@ -46,13 +44,7 @@ NEW_ITEM = (
 )
 
 
-# The two built-in bases are those of scikit-learn's error; with the second one, `hasattr` says
-# that a fitted attribute is absent instead of raising.
-class NotFittedError(PslrecError, ValueError, AttributeError):
-    """A recommender was used before it was fitted."""
-
-
-class Recommender(DescribedItems):
+class Recommender(Fitting, DescribedItems):
     """Train a model on interactions and recommend items, following scikit-learn conventions.
 
     Users and items are named by the ids in your data.
@@ -62,16 +54,35 @@ class Recommender(DescribedItems):
             instance of one, such as `MyLoss(0.3)`, whose options are taken over.
         backbone: name of the backbone (`pslrec.backbones.BACKBONES` lists them), or a class or an
             instance; `auto` takes that of the preset.
-        options: any other setting of a run. Short names work where they are unambiguous
-            (`epochs=50`, `temperature=0.1`, `dimension=128`, `refit=True`), full names always do,
-            with two underscores for the dot (`training__epochs=50`). What is left open is found by
-            rules and a short race on validation data: `preset="auto"`, the default. `"best"`
-            searches the dimension as well; `"fast"` and `"paper"` are fixed settings without a race.
+        preset: where settings come from that are left open, which is `None` below. `"auto"` finds
+            them by rules and a short race on validation data, `"best"` searches the dimension as
+            well, `"fast"` and `"paper"` are fixed settings without a race.
+        temperature: of the loss; lower ones put more weight on the hardest negatives.
+        dimension: length of the vectors of users and items.
+        epochs: passes over the training data at most; the best one is kept.
+        learning_rate: of Adam.
+        weight_decay: of Adam, added to the gradient.
+        negatives: how many items each positive is compared with: a number, `"catalog"` for all of
+            them, `"shared:8192"` for so many per block of users, or `"auto"`.
+        patience: validations without a better one before training stops early; 0 never stops.
+        refit: whether to train again on all interactions once the best epoch is known.
+        minimum_rating: leave out interactions rated lower.
+        k_core: leave out users and items with fewer interactions, until all have as many.
+        seed: of everything random in training.
+        output: what frames are: `"polars"`, `"pandas"`, `"numpy"`, or with `"auto"` what was given,
+            polars if nothing tells.
+        verbose: whether `fit` shows a progress bar in a terminal or a notebook.
+        warm_start: `True` starts each `fit` after the first from the model before it; a path, from
+            the run in that directory.
+        options: any other setting of a run. Options of the loss and the backbone have their own
+            names (`surrogate="tanh"`), full names always work, with two underscores for the dot
+            (`training__schedule="cosine"`). An unknown one is refused at once.
 
     Attributes:
         model_: the `TrainedModel`, which works on row numbers instead of ids.
         config_: the settings of the run, with every default written out.
         metrics_: how the model was evaluated, such as `metrics_["validation"]["ndcg@20"]`.
+        learning_curve_: a polars frame with the epoch, loss, validation and seconds of each epoch.
         users_: ids of the users, a polars Series.
         items_: ids of the items, a polars Series.
         n_users_: number of users.
@@ -90,104 +101,40 @@ class Recommender(DescribedItems):
     ['user', 'item', 'score', 'rank']
     """
 
-    def __init__(
-        self,
-        loss: str | Loss | type[Loss] = "psl-relu",
-        backbone: str | Backbone | type[Backbone] = "auto",
-        **options: Any,
-    ) -> None:
-        # Options are checked by `fit`: scikit-learn wants constructors that only store.
-        self.loss = loss
-        self.backbone = backbone
-        self._options = options
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The arguments of the constructor.
-
-        Args:
-            deep: has no effect; scikit-learn passes it.
-        """
-        return {"loss": self.loss, "backbone": self.backbone, **self._options}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; a fitted model stays until the next `fit`.
-
-        Args:
-            params: the arguments to change, by name.
-        """
-        options = {**self.get_params(), **params}
-        loss = options.pop("loss")
-        backbone = options.pop("backbone")
-        # Raises for an unknown option before anything is changed.
-        settings_of(loss, backbone, options)
-        self.loss = loss
-        self.backbone = backbone
-        self._options = options
-        return self
-
     def __repr__(self) -> str:
-        arguments = [f"{name}={value!r}" for name, value in self.get_params().items()]
+        if not self.__sklearn_is_fitted__():
+            return self._call()
+        return text_card(self._call(), facts_of(self.model_, self.config_))
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return html_card(self._call(), {}, curve_frame([]))
+        facts = facts_of(self.model_, self.config_)
+        return html_card(self._call(), facts, self.learning_curve_)
+
+    def _call(self) -> str:
+        arguments = [f"{name}={value!r}" for name, value in self._changed().items()]
         return f"Recommender({', '.join(arguments)})"
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called."""
-        return hasattr(self, "model_")
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"params": self.get_params(), "files": None, "library": None}
+        if self.__sklearn_is_fitted__():
+            # Bytes of our own files, so that nothing of torch or polars is unpickled.
+            state["files"] = dict(pickled(self._storage).files)
+            state["library"] = self._library
+        return state
 
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this only for attributes that it does not find otherwise. scikit-learn
-        # expects every argument of the constructor to be one, options included.
-        options = self.__dict__.get("_options", {})
-        if name in options:
-            return options[name]
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(
-                f"this Recommender is not fitted yet, so it has no `{name}`; call `fit` first"
-            )
-        raise AttributeError(f"'Recommender' object has no attribute '{name}'")
-
-    def fit(
-        self, interactions: Any, validation: Any = None, *, listeners: Sequence[Listener] = ()
-    ) -> Self:
-        """Train on interactions and keep the best epoch.
-
-        Args:
-            interactions: a path, the name of a data set, a polars or pandas frame, a sparse
-                matrix, `Interactions` or a `Dataset`.
-            validation: interactions to choose the best epoch by. By default some of the training
-                interactions are held out for it; with "none" nothing is held out and the last
-                epoch is taken.
-            listeners: functions that are called with every event of training.
-
-        Returns:
-            The recommender itself.
-        """
-        settings = settings_of(self.loss, self.backbone, self._options)
-        if isinstance(validation, str) and validation == "none":
-            settings["data.validation"] = "none"
-            validation = None
-        settings["data.source"] = IN_MEMORY
-        if isinstance(interactions, str | Path):
-            settings["data.source"] = str(interactions)
-        # Before the data are read, which takes longer than finding a misspelt option.
-        config = RunConfig.from_settings(settings)
-        data = read_any(interactions)
-        if validation is not None:
-            data = _with_validation(data, validation)
-        result = run(config, data=data, listeners=listeners)
-        # Kept for `save`, which writes more than the model holds.
-        self._result = result
-        self._take(TrainedModel(finished_run(result)), result.config)
-        self._origin: Path | None = None
-        return self
-
-    def _take(self, model: TrainedModel, config: RunConfig) -> None:
-        self.model_ = model
-        self.config_ = config
-        self.metrics_ = dict(model.metrics)
-        self.users_ = model.users.series
-        self.items_ = model.items.series
-        self.n_users_ = model.n_users
-        self.n_items_ = model.n_items
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        params = dict(state["params"])
+        named = {name: params.pop(name) for name in self._defaults() if name in params}
+        self._keep(params, **named)
+        if state["files"] is not None:
+            storage = Pickled(state["files"])
+            with tempfile.TemporaryDirectory() as directory:
+                place = Path(directory) / "run"
+                storage.write(place)
+                self._read(place, storage)
+            self._library = state["library"]
 
     def recommend(
         self,
@@ -197,7 +144,7 @@ class Recommender(DescribedItems):
         exclude_seen: bool = True,
         explain: int = 0,
         parents: Mapping[Any, Any] | None = None,
-        output: Output = "polars",
+        output: Output | None = None,
         **rules: Unpack[RuleArguments],
     ) -> Any:
         """Recommend items to users from the training data.
@@ -209,7 +156,7 @@ class Recommender(DescribedItems):
             explain: how many items of the history to give as reasons, in the column `because`.
             parents: items that were not in the training data, each with the known item that it is
                 ranked like: `{"new": "known"}`.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
             rules: what may be recommended. `items` are the ids to choose from, `exclude` those to
                 leave out, `exclude_by_user={user: ids}` those to leave out for one user.
                 `where='genre == "Comedy" and year >= 1990'` is a condition on the item table of
@@ -235,7 +182,7 @@ class Recommender(DescribedItems):
         if explain:
             seen = model.seen.select(rows.numpy())
             frame = with_reasons(frame, model, top, seen, explain, table)
-        return given_as(frame, output)
+        return self._given_as(frame, output, users)
 
     def recommend_for(
         self,
@@ -245,7 +192,7 @@ class Recommender(DescribedItems):
         exclude_seen: bool = True,
         explain: int = 0,
         parents: Mapping[Any, Any] | None = None,
-        output: Output = "polars",
+        output: Output | None = None,
         **rules: Unpack[RuleArguments],
     ) -> Any:
         """Recommend items to new users, given the items that they have.
@@ -258,7 +205,7 @@ class Recommender(DescribedItems):
             explain: how many items of the history to give as reasons, in the column `because`.
             parents: items that were not in the training data, each with the known item that it is
                 treated like: `{"new": "known"}`.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
             rules: what may be recommended; see `recommend`.
 
         Returns:
@@ -267,7 +214,7 @@ class Recommender(DescribedItems):
         """
         model = self._model(parents)
         wanted = rules_from(rules)
-        names, histories = histories_of(history)
+        names, histories = histories_of(history, self.config_.data.reading()["columns"])
         rows = []
         for ids in histories:
             rows.append(rows_of(ids, model.items, NEW_ITEM, skip_unknown=wanted.skip_unknown))
@@ -279,14 +226,14 @@ class Recommender(DescribedItems):
         if explain:
             seen = Rows.from_lists([history.numpy() for history in rows])
             frame = with_reasons(frame, model, top, seen, explain, table)
-        return given_as(frame, output)
+        return self._given_as(frame, output, history)
 
     def similar_items(
         self,
         items: Any,
         k: int = 20,
         *,
-        output: Output = "polars",
+        output: Output | None = None,
         exclude: Any = None,
         where: str | None = None,
         at_most: Mapping[str, int] | None = None,
@@ -296,7 +243,7 @@ class Recommender(DescribedItems):
         Args:
             items: one id or several.
             k: length of the lists.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
             exclude: ids to leave out.
             where: a condition on the item table; see `recommend`.
             at_most: how many items of a list may have the same value in a column.
@@ -312,15 +259,15 @@ class Recommender(DescribedItems):
         top = model.similar_items(rows, k, rules=self._row_rules(wanted, model.items, None))
         names = model.items.series.gather(rows.numpy())
         frame = ranked_frame(names, top, model.items, ("item", "similar"), table)
-        return given_as(frame, output)
+        return self._given_as(frame, output, items)
 
-    def similar_users(self, users: Any, k: int = 20, *, output: Output = "polars") -> Any:
+    def similar_users(self, users: Any, k: int = 20, *, output: Output | None = None) -> Any:
         """Find the users most similar to given ones, by the cosine of their vectors.
 
         Args:
             users: one id or several.
             k: length of the lists.
-            output: "polars", "pandas" or "numpy".
+            output: "polars", "pandas" or "numpy"; by default as the constructor says.
 
         Returns:
             A frame with the columns user, similar, score and rank, most similar users first.
@@ -330,7 +277,7 @@ class Recommender(DescribedItems):
         top = model.similar_users(rows, k)
         names = model.users.series.gather(rows.numpy())
         frame = ranked_frame(names, top, model.users, columns=("user", "similar"))
-        return given_as(frame, output)
+        return self._given_as(frame, output, users)
 
     def score(
         self, users: Any, items: Any, *, parents: Mapping[Any, Any] | None = None
@@ -360,7 +307,13 @@ class Recommender(DescribedItems):
         scores: np.ndarray = model.score(user_rows, item_rows).numpy()
         return scores
 
-    def evaluate(self, interactions: Any, *, k: Sequence[int] = (5, 20, 50)) -> dict[str, float]:
+    def evaluate(
+        self,
+        interactions: Any,
+        *,
+        k: Sequence[int] = (5, 20, 50),
+        columns: Mapping[str, str] | Columns | None = None,
+    ) -> dict[str, float]:
         """Evaluate the recommendations against interactions that were not used in training.
 
         Args:
@@ -368,12 +321,13 @@ class Recommender(DescribedItems):
                 unknown users or items are left out, and so are those from training; a warning says
                 how many.
             k: lengths of the lists.
+            columns: as in `fit`; by default those of the training data.
 
         Returns:
             Means over users by name, such as `ndcg@20`.
         """
         model = self._model()
-        given = read_any(interactions)
+        given = self._read_more(interactions, columns)
         if isinstance(given, Dataset):
             given = given.test
         # Lists hide what the model was given, validation data included.
@@ -386,26 +340,17 @@ class Recommender(DescribedItems):
         logger.info("%s", result.evaluated.sentence("given"))
         return result.metrics
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Save to a run directory, which `Recommender.load` and all `pslrec` commands can read.
 
         Args:
             path: directory to make.
+            overwrite: replace a run that is in the directory already. Nothing but a run is ever
+                replaced.
         """
         # Raises if there is no model yet.
         self._model()
-        place = local_path(path, error=ConfigError)
-        if self._origin is None:
-            save_run(self._result, place)
-            return
-        # A loaded model has no `RunResult` to write, so the files are copied.
-        if place.exists():
-            raise ConfigError(f"{path} exists already; choose another directory")
-        if not self._origin.is_dir():
-            raise ConfigError(
-                f"{self._origin}, from which this Recommender was loaded, no longer exists"
-            )
-        copy_run(self._origin, place)
+        save(self._storage, local_path(path, error=ConfigError), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: Path | str) -> "Recommender":
@@ -414,14 +359,28 @@ class Recommender(DescribedItems):
         Args:
             path: the directory. Its files are checked, and nothing in them is executed.
         """
-        local_path(path, error=ConfigError)
-        model = TrainedModel.load(path)
+        place = local_path(path, error=ConfigError)
+        # Before its settings are known, so that their names are looked up with the run's parts.
+        model = TrainedModel.load(place)
         config = RunConfig.checked(model.config)
-        # With all options in full, so that `fit` trains by the same settings again.
+        # With all options, so that `fit` trains by the same settings again.
         loaded = cls(config.loss.name, config.backbone.name, **options_of(config))
-        loaded._take(model, config)
-        loaded._origin = Path(path)
+        loaded._read(place, LoadedFrom(place), model)
         return loaded
+
+    def _read(self, place: Path, storage: Storage, model: TrainedModel | None = None) -> None:
+        if model is None:
+            model = TrainedModel.load(place)
+        self._take(model, RunConfig.checked(model.config))
+        self.learning_curve_ = curve_frame(read_epochs(place / "log.jsonl"))
+        self._storage = storage
+        self._library = None
+
+    def _given_as(self, frame: pl.DataFrame, output: Output | None, *given: Any) -> Any:
+        """The frame in the library asked for: by the call, the constructor, or what was given."""
+        if output is None and self.output != "auto":
+            output = self.output
+        return given_as(frame, output or library_of(*given) or self._library or "polars")
 
     def _model(self, parents: Mapping[Any, Any] | None = None) -> TrainedModel:
         model: TrainedModel = self.model_
@@ -458,21 +417,3 @@ def _to_evaluate(given: Interactions, known: Interactions, train: Interactions) 
             n_given,
         )
     return known.select(~is_learnt)
-
-
-def _with_validation(data: Interactions | Dataset, validation: Any) -> Dataset:
-    if isinstance(data, Dataset):
-        dataset = data
-    else:
-        nothing = data.select(np.zeros(0, dtype=np.int64))
-        dataset = Dataset(data, nothing)
-    given = read_any(validation)
-    if isinstance(given, Dataset):
-        given = given.whole()
-    # A user or item without a row in training cannot be ranked.
-    known = onto(given, dataset.user_vocabulary, dataset.item_vocabulary)
-    if not len(known):
-        raise DataError(
-            "`validation` has no interaction whose user and item are both in the training data"
-        )
-    return replace(dataset, validation=known)

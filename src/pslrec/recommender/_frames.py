@@ -6,9 +6,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from pslrec.data import (
+    Columns,
     Dataset,
     Interactions,
     Vocabulary,
@@ -24,17 +26,67 @@ from pslrec.inference import TopItems
 Output = Literal["polars", "pandas", "numpy"]
 
 
-def read_any(data: Any) -> Interactions | Dataset:
+def read_any(data: Any, **reading: Any) -> Interactions | Dataset:
     """Read whatever the data layer can read.
 
     Args:
         data: a name, a path, a frame, a sparse matrix, `Interactions` or a `Dataset`.
+        reading: which column is what, and how a file is written: arguments of `load`.
     """
+    if isinstance(data, str) or hasattr(data, "__fspath__"):
+        return load(data, **reading)
     if isinstance(data, Dataset):
         return data
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        return load(data)
-    return read_interactions(data)
+    if isinstance(data, Interactions) or issparse(data):
+        # They have no columns; those of the settings are for other data.
+        return read_interactions(data)
+    return read_interactions(data, **reading)
+
+
+def columns_of_more(data: Any, known: Columns, given: Columns, *, has_ratings: bool) -> Columns:
+    """The columns of data that come after those that a model was fitted on.
+
+    Args:
+        data: a frame with other columns than known is read by the usual spellings.
+        known: the columns of the first data.
+        given: what the caller names now; it comes first.
+        has_ratings: whether ratings are needed; times and weights never are.
+    """
+    names: list[str] | None = None
+    if hasattr(data, "columns") and is_frame(data):
+        names = [str(label) for label in data.columns]
+    found = {"rating": "", "timestamp": "", "weight": ""}
+    if has_ratings:
+        del found["rating"]
+    for role, name in known.given().items():
+        is_there = names is None or name in names
+        if is_there and role not in found:
+            found[role] = name
+    return Columns(**{**found, **given.given()})
+
+
+def check_has_columns(data: Any) -> None:
+    """Raise if columns are named for data that have none to choose from."""
+    if isinstance(data, Interactions | Dataset) or issparse(data):
+        # Ignoring them would look as if it had worked.
+        kind = type(data).__name__
+        raise DataError(f"`columns` has no effect on data of the type {kind}; leave it out")
+
+
+def library_of(*given: Any) -> Output | None:
+    """The library of the first frame or column among these; `None` if there is none.
+
+    Args:
+        given: anything that was given to a method.
+    """
+    for each in given:
+        # By its name, as pandas need not be installed.
+        library = type(each).__module__.partition(".")[0]
+        if library == "pandas":
+            return "pandas"
+        if library == "polars":
+            return "polars"
+    return None
 
 
 def onto(interactions: Interactions, users: Vocabulary, items: Vocabulary) -> Interactions:
@@ -95,18 +147,22 @@ def as_ids(ids: Any) -> list[Any]:
     return [found]
 
 
-def histories_of(history: Any) -> tuple[list[Any], list[list[Any]]]:
+def histories_of(history: Any, known: Columns | None = None) -> tuple[list[Any], list[list[Any]]]:
     """Names of users, and the item ids of each.
 
     Args:
         history: item ids of one user, several such lists, lists by user, or interactions.
+        known: columns of the training data, which interactions may have as well.
     """
     if isinstance(history, Mapping):
         return list(history), [as_ids(ids) for ids in history.values()]
     # A single column of ids can be read like a table, too, but has no columns itself.
     has_columns = is_frame(history) and hasattr(history, "columns")
     if isinstance(history, Interactions | pl.LazyFrame) or has_columns:
-        pairs = read_interactions(history).to_frame()
+        columns = columns_of_more(history, known or Columns(), Columns(), has_ratings=False)
+        if isinstance(history, Interactions):
+            columns = Columns()
+        pairs = read_interactions(history, columns=columns).to_frame()
         by_user = pairs.group_by("user", maintain_order=True).agg("item")
         return by_user["user"].to_list(), by_user["item"].to_list()
     if isinstance(history, str):

@@ -141,10 +141,15 @@ def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:
     """A directory with the data split anew; it is made once."""
     section = config.data
     names = ("source", "minimum_rating", "k_core", "train_fraction", "split_seed")
-    digest = key_of([getattr(section, name) for name in names])[:8]
+    parts: list[Any] = [getattr(section, name) for name in names]
+    reading = section.reading()
+    columns = section.columns.model_dump(exclude_none=True)
+    if columns:
+        parts.append(columns)
+    digest = key_of(parts)[:8]
     path = out / "data" / f"shift-{level:g}-{digest}"
     if not path.exists():
-        whole: Interactions = load_interactions(section.source)
+        whole: Interactions = load_interactions(section.source, **reading)
         if section.minimum_rating is not None or section.k_core:
             whole = prepare(whole, Preparation(section.minimum_rating, section.k_core))
         fraction = 0.8 if section.train_fraction is None else section.train_fraction

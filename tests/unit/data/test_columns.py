@@ -62,17 +62,18 @@ def test_empty_name_does_without():
         (
             Columns(),
             ["user", "uid", "item"],
-            r"f: `user`, `uid` could all be the user column; say which with `user=`",
+            r"f: `user`, `uid` could all be the user column; the header is `user`, `uid`, `item`; "
+            r'name the columns, perhaps `columns={"user": "user"}`$',
         ),
         (
             Columns(),
             ["a", "item"],
-            r"f: no user column found among `a`, `item`; name it with `user=` .*--user-column`\)",
+            r'f: no user column found among `a`, `item`; name the columns, perhaps `columns={"user": "a"}`$',
         ),
         (
             Columns(),
             ["user", "b"],
-            r"f: no item column found among `user`, `b`; name it with `item=` .*--item-column`\)",
+            r'f: no item column found among `user`, `b`; name the columns, perhaps `columns={"item": "b"}`$',
         ),
         (
             Columns(user="x"),

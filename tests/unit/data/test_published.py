@@ -133,7 +133,9 @@ def test_columns_of_the_parts_can_be_named(publish):
         name: text.replace("user", "who").replace("item", "what") for name, text in GOOD.items()
     }
     path = publish(files)
-    assert complaint(path).startswith("train.tsv: no user column found among `who`, `what`")
+    assert complaint(path).startswith(
+        "train.tsv: no user and no item column found among `who`, `what`"
+    )
     dataset = read_published(path, options=ReadOptions(Columns(user="who", item="what")))
     assert len(dataset.train) == 4
 

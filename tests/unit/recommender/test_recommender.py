@@ -168,7 +168,8 @@ def test_a_loaded_one_can_be_saved_again_and_fitted_again(
 def test_it_follows_scikit_learn_conventions(fitted: Recommender) -> None:
     sklearn = pytest.importorskip("sklearn.base")
     copy = sklearn.clone(fitted)
-    assert copy.get_params() == fitted.get_params() == {"loss": "sl", "backbone": "auto", **OPTIONS}
+    given = {"loss": "sl", "backbone": "auto", **OPTIONS}
+    assert copy.get_params() == fitted.get_params() == {**Recommender().get_params(), **given}
     assert not hasattr(copy, "model_")
     assert copy.set_params(epochs=7, loss="bpr") is copy
     assert (copy.epochs, copy.loss, fitted.epochs) == (7, "bpr", 2)
@@ -189,12 +190,14 @@ def test_before_fit_everything_says_so(tmp_path: Path) -> None:
 
 
 def test_options_are_checked_when_they_are_set_or_used(log: Interactions) -> None:
-    with pytest.raises(ConfigError, match="unknown option `epoch`"):
-        Recommender(epoch=3).fit(log)
-    with pytest.raises(
-        ConfigError, match="`seed` may mean several settings; write `sampling__noise__seed` or"
-    ):
-        Recommender().set_params(seed=1)
+    with pytest.raises(ConfigError, match="unknown option `epoch`; did you mean `epochs`"):
+        Recommender(epoch=3)
+    with pytest.raises(ConfigError, match="`training__epoch`; did you mean `training__epochs`"):
+        Recommender().set_params(training__epoch=1)
+    with pytest.raises(ConfigError, match=r"unknown option `temperature`.* BPRLoss has"):
+        Recommender("bpr", temperature=0.1)
+    with pytest.raises(ConfigError, match="`name` may mean several settings; write `backbone__n"):
+        Recommender(name="mf")
     with pytest.raises(ConfigError, match=r"`training.epochs`"):
         Recommender(epochs=0).fit(log)
 
@@ -204,7 +207,12 @@ def test_every_input_gives_the_same_model(log: Interactions, tmp_path: Path) -> 
     frame.write_csv(tmp_path / "log.csv")
     first = Recommender("sl", **OPTIONS).fit(frame).recommend(k=3)
     assert Recommender("sl", **OPTIONS).fit(tmp_path / "log.csv").recommend(k=3).equals(first)
-    assert Recommender("sl", **OPTIONS).fit(frame.to_pandas()).recommend(k=3).equals(first)
+    assert (
+        Recommender("sl", **OPTIONS)
+        .fit(frame.to_pandas())
+        .recommend(k=3, output="polars")
+        .equals(first)
+    )
     by_number = Recommender("sl", **OPTIONS).fit(csr_matrix(log.matrix()))
     assert by_number.recommend(0, k=3)["user"].to_list() == [0, 0, 0]
 

@@ -76,14 +76,14 @@ def format_of(path: Path) -> str:
     if suffix.lower() not in (".txt", ""):
         raise DataError(
             f"{path}: files ending in `{suffix}` are not known; name the format with `format=` "
-            f"(on the command line `pslrec data prepare --format`), one of {', '.join(FORMATS)}"
+            f"(on the command line `--format`), one of {', '.join(FORMATS)}"
         )
     lines = [line for _, line in first_lines(path, 200)]
     if is_ambiguous(lines):
         raise DataError(
             f"{path}: `{lines[0][:40]}` may be a user with its items, or a user, an item and a "
             'rating; say which with `format="lightgcn"` or `format="delimited"` '
-            "(on the command line `pslrec data prepare --format`)"
+            "(on the command line `--format`)"
         )
     if looks_like_lightgcn(lines):
         return "lightgcn"

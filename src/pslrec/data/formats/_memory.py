@@ -38,7 +38,7 @@ def table_from_frame(source: Any, options: ReadOptions) -> Table:
         ) from error
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{ORIGIN} cannot be read ({str(error).splitlines()[0]})") from error
-    columns = options.columns.resolve(frame.columns, ORIGIN)
+    columns = options.columns.resolve(frame.columns, ORIGIN, rows=lambda: frame.head(50).rows())
     return Table(frame.select(columns.present()), columns, ORIGIN)
 
 
@@ -46,7 +46,9 @@ def _table_from_pandas(source: Any, options: ReadOptions) -> Table:
     labels = list(source.columns)
     # Labels of pandas may be numbers, and columns are asked for by text.
     names = [str(label) for label in labels]
-    columns = options.columns.resolve(names, ORIGIN)
+    columns = options.columns.resolve(
+        names, ORIGIN, rows=lambda: source.head(50).to_numpy(dtype=object).tolist()
+    )
     # Column by column: one that is not needed, and that polars could not hold, does no harm.
     series = []
     for name in columns.present():

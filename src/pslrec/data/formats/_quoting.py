@@ -90,6 +90,6 @@ def _fail(path: Path, data: np.ndarray, position: int) -> None:
     raise DataError(
         f"{path}: line {line} has a quotation mark that is not closed, or that stands inside a "
         'field; close it or double it, or read with `format="unquoted"` '
-        "(on the command line `pslrec data prepare --format unquoted`) "
+        "(on the command line `--format unquoted`) "
         "if it means nothing in this file"
     )

@@ -56,6 +56,7 @@ class _Layout:
         quoted: whether quotation marks protect what is between them.
         fixed: whether each row must have all fields, even those that are not used.
         spelling: the separator in the file, where `separator` is a stand-in.
+        rows: the first rows of data, as text.
     """
 
     names: list[str]
@@ -66,6 +67,7 @@ class _Layout:
     quoted: bool
     fixed: bool = False
     spelling: str = ""
+    rows: Sequence[Sequence[str]] = ()
 
     def shape(self, last_needed: int) -> Shape:
         """What each row of the table should look like."""
@@ -81,7 +83,9 @@ class _Layout:
 
 def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
     layout = _layout(path, options, quoted)
-    columns = options.columns.resolve(layout.names, str(path), hint=_hint(layout))
+    columns = options.columns.resolve(
+        layout.names, str(path), hint=_hint(layout), rows=lambda: layout.rows
+    )
     if not layout.has_header and not layout.fixed:
         logger.info(
             "%s: line %d is taken as data, not as names of columns", path, layout.first_line
@@ -113,7 +117,8 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
     _check_separator(separator)
     # Programs that write separators of several characters do not quote.
     quoted = quoted and len(separator.encode()) == 1
-    cells = split_lines(lines, separator, quoted=quoted)[0]
+    records = split_lines(lines, separator, quoted=quoted)
+    cells = records[0]
     if options.names:
         names = list(options.names)
         return _Layout(names, cells, separator, False, first_line, quoted, fixed=True)
@@ -124,12 +129,12 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
         has_header = _looks_like_header(cells, options.columns)
     if has_header:
         names = [cell.strip() for cell in cells]
-        return _Layout(names, cells, separator, True, first_line, quoted)
+        return _Layout(names, cells, separator, True, first_line, quoted, rows=records[1:])
     if len(cells) < 2:
         raise DataError(
             f"{path}: line {first_line} has one field only when split at {separator!r}; "
             "name the separator with `separator=` "
-            "(on the command line `pslrec data prepare --separator`)"
+            "(on the command line `--separator`)"
         )
     names = list(POSITIONS[: len(cells)])
     for number in range(len(POSITIONS) + 1, len(cells) + 1):
@@ -147,8 +152,8 @@ def _check_pandas_index(path: Path, line: int, cells: Sequence[str]) -> None:
             f"{path}: line {line} (`{header}`) is the header that pandas writes for columns "
             "without names, behind its index; write the file with `index=False` and names for the "
             "columns, or name them as they are: "
-            '`columns=Columns(user="0", item="1"), header=True` '
-            "(on the command line `pslrec data prepare --user-column 0 --item-column 1`)"
+            '`columns={"user": "0", "item": "1"}, header=True` '
+            "(on the command line `--user-column 0 --item-column 1`)"
         )
 
 
@@ -162,10 +167,13 @@ def _check_separator(separator: str) -> None:
 
 def _hint(layout: _Layout) -> str:
     if len(layout.names) == 1:
-        return f", or name the separator if it is not {layout.separator!r}"
+        return (
+            f"if {layout.separator!r} is not what separates the fields, give `separator=` "
+            "(on the command line `--separator`); otherwise "
+        )
     return (
-        ", or say that there is no header with `header=False` "
-        "(on the command line `pslrec data prepare --no-header`) if these are data"
+        "if these are data, there is no header: say so with `header=False` "
+        "(on the command line `--no-header`); otherwise "
     )
 
 

@@ -16,7 +16,9 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
     content = as_it_is(path)
     try:
         available = list(pl.read_parquet_schema(content))
-        columns = options.columns.resolve(available, str(path))
+        columns = options.columns.resolve(
+            available, str(path), rows=lambda: pl.read_parquet(content, n_rows=50).rows()
+        )
         # Parquet stores columns apart, so those that are not needed cost nothing.
         frame = pl.read_parquet(content, columns=columns.present())
     except (pl.exceptions.PolarsError, OSError) as error:

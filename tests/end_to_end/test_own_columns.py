@@ -1,0 +1,94 @@
+"""A file with names of its own for its columns, through every command that reads it."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+from pslrec.data._synthetic import TasteModel, planted_tastes
+
+NAMED = ("--user-column", "wer", "--item-column", "was")
+QUICK = ("--preset", "fast", "--epochs", "2", "--dimension", "8")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    log = planted_tastes(40, 30, model=TasteModel(n_topics=3), seed=1).interactions.to_frame()
+    lines = ["nr;wer;was;wann"]
+    for number, (user, item) in enumerate(log.select("user", "item").iter_rows()):
+        lines.append(f"{number};{user};{item};2024-{number % 12 + 1:02}-11")
+    path = tmp_path / "kauf.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_command_that_the_error_shows_works(pslrec: Command, file: Path) -> None:
+    failed = pslrec("train", file, *QUICK)
+    assert failed.code == 2
+    assert "no user and no item column found among `nr`, `wer`, `was`, `wann`" in failed.err
+    command = shlex.split(failed.err.partition("perhaps ")[2])
+    assert command[0] == "pslrec"
+    assert command[-6:] == [*NAMED, "--time-column", "wann"]
+    done = pslrec(*command[1:])
+    assert done.code == 0, done.err
+
+
+def test_only_what_is_missing_is_added_to_the_command(pslrec: Command, file: Path) -> None:
+    failed = pslrec("data", "describe", file, "--user-column", "wer")
+    command = shlex.split(failed.err.partition("perhaps ")[2])
+    assert command.count("--user-column") == 1
+    assert pslrec(*command[1:]).code == 0
+
+
+def test_a_run_keeps_its_columns_and_settings(pslrec: Command, file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ("--learning-rate", "0.02", "--k-core", "2", "--split", "leave-one-out")
+    done = pslrec("train", file, *NAMED, *QUICK, *flags, "--time-column", "wann", "--out", run)
+    assert done.code == 0, done.err
+    config = tomllib.loads((run / "config.toml").read_text())
+    assert config["data"]["columns"] == {"user": "wer", "item": "was", "timestamp": "wann"}
+    assert config["data"]["k_core"] == 2
+    assert config["data"]["split"] == "leave-one-out"
+    assert config["training"]["learning_rate"] == 0.02
+    assert config["training"]["epochs"] == 2
+    assert config["backbone"]["dimension"] == 8
+    # Both read the file again, and nobody names its columns.
+    assert pslrec("evaluate", run).code == 0
+    again = pslrec("train", "--config", run / "config.toml", "--out", tmp_path / "again")
+    assert again.code == 0, again.err
+    assert (tmp_path / "again" / "config.toml").read_text() == (run / "config.toml").read_text()
+    other = pslrec("train", file, "--out", run, "--resume", "--user-column", "was")
+    assert other.code == 2
+    assert "`data.columns.user`" in other.err
+
+
+def test_tune_and_stress_take_the_same_options(pslrec: Command, file: Path, tmp_path: Path) -> None:
+    quick = ("--set", "training.epochs=1", "--set", "backbone.dimension=4")
+    grid = ("--loss", "sl", "--grid", "loss.temperature=0.1")
+    tuned = pslrec("tune", file, *NAMED, *grid, *quick, "--out", tmp_path / "tuned")
+    assert tuned.code == 0, tuned.err
+    stressed = pslrec(
+        "stress", file, *NAMED, *quick, "--losses", "sl", "--noise", "", "--shift", "0",
+        "--out", tmp_path / "stressed",
+    )  # fmt: skip
+    assert stressed.code == 0, stressed.err
+
+
+def test_epochs_may_be_auto_and_nothing_else_that_is_no_number(pslrec: Command, file: Path) -> None:
+    wrong = pslrec("train", file, *NAMED, "--epochs", "many")
+    assert wrong.code == 2
+    assert re.search(r"`training.epochs` should be a number .* or 'auto', got 'many'", wrong.err)
+    automatic = pslrec("train", file, *NAMED, "--preset", "fast", "--epochs", "auto")
+    assert automatic.code == 0, automatic.err
+
+
+def test_a_file_without_header_and_with_another_separator(pslrec: Command, tmp_path: Path) -> None:
+    log = planted_tastes(40, 30, model=TasteModel(n_topics=3), seed=1).interactions.to_frame()
+    path = tmp_path / "log.data"
+    path.write_text("".join(f"{user}~{item}\n" for user, item in log.iter_rows()))
+    flags = ("--no-header", "--separator", "~", "--format", "delimited")
+    done = pslrec("train", path, *flags, *QUICK)
+    assert done.code == 0, done.err
