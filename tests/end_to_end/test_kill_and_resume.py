@@ -20,6 +20,7 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 
 CHECKPOINT = "checkpoint.safetensors"
 UNFINISHED = f".pslrec-*-{CHECKPOINT}"
+MORE_KILLS = 4
 # Children are forked from a process that has all imports behind it: starting one takes a moment instead of seconds.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["pslrec.cli._main", "pslrec.experiment", "torch._dynamo"])
@@ -153,7 +154,8 @@ def assert_kills_change_nothing(
     killed = Victim(arguments, directory / "killed")
     moment = random.Random(seed)
     kills = in_writing = 0
-    while kills < n_kills:
+    # On a busy machine a kill that was meant for the writing of a checkpoint may come too late.
+    while kills < n_kills or (not in_writing and kills < n_kills + MORE_KILLS):
         assert killed.kill_in_the_middle(resume=kills > 0, moment=moment), (
             f"the run ended after {kills} kills"
         )
