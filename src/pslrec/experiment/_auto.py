@@ -278,7 +278,8 @@ class _Race:
         self._lead = LEAD
         if plan.is_thorough:
             self._lead = 0.0
-        self._tries_left = plan.n_tries
+        self._n_tries = plan.n_tries
+        self._tries_left = self._n_tries
         # Of the settings as they stand.
         self._best = -math.inf
 
@@ -314,10 +315,14 @@ class _Race:
     def _race_temperature(self, name: str) -> None:
         """Walk from the middle of the grid in the direction in which validation improves."""
         values: dict[int, float] = {}
+        # Told with every try, where dimensions are raced.
+        others: dict[str, Any] = {}
+        if "backbone.dimension" in self._settings:
+            others["backbone.dimension"] = self._settings["backbone.dimension"]
 
         def value_of(place: int) -> float:
             if place not in values:
-                values[place] = self._try({name: 1 / EXPONENTS[place]})
+                values[place] = self._try({**others, name: 1 / EXPONENTS[place]})
             # A step down in temperature has to lead, and a step up may trail, by as much.
             return values[place] / (1 + self._lead) ** place
 
@@ -386,19 +391,30 @@ class _Race:
                 self._settings = before
 
     def _race_dimension(self) -> None:
-        """Whole trainings: more dimensions learn more slowly at first, and end higher."""
+        """Whole trainings: more dimensions learn more slowly at first, and end higher.
+
+        Each has a temperature of its own, so it is raced again for every dimension but the first.
+        """
         best = -math.inf
         epochs = self._settings.get("training.epochs")
         rate = self._settings.get("training.learning_rate")
+        temperature = _temperature_of(self._config, self._given)
+        kept = dict(self._settings)
         for dimension in DIMENSIONS:
             tried: dict[str, Any] = {"backbone.dimension": dimension}
             if rate is not None:
                 tried["training.learning_rate"] = scaled_rate(rate, dimension)
+            self._settings |= tried
+            if temperature is not None and dimension != DIMENSIONS[0]:
+                self._tries_left = self._n_tries
+                self._race_temperature(temperature)
+                tried[temperature] = self._settings[temperature]
             value = self._try(tried, epochs=epochs)
             if value <= best:
                 break
             best = value
-            self._settings |= tried
+            kept = dict(self._settings)
+        self._settings = kept
 
     def _race_hidden(self) -> None:
         """Whether to predict the hidden part of histories alone, which takes twice as long.

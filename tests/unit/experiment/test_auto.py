@@ -398,6 +398,25 @@ def test_listeners_hear_of_every_try_and_of_the_choice(data: TrainingData) -> No
     assert events[-1] == SettingsChosen(choice.sentence())
 
 
+def test_best_finds_a_temperature_for_every_dimension(data: TrainingData) -> None:
+    peaks = {64: 16, 256: 10, 512: 10}
+    heights = {64: 0.1, 256: 0.2, 512: 0.1}
+
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        dimension = config.backbone.options().get("dimension", 64)
+        values = peak_at(peaks[dimension])
+        return heights[dimension] * values(1 / config.loss.options()["temperature"])
+
+    chosen, _ = choose_settings(open_config("best"), data, try_out)
+    assert chosen.backbone.options()["dimension"] == 256
+    assert chosen.loss.options()["temperature"] == 1 / 10
+    # Where a dimension is not taken, neither is its temperature.
+    heights[256] = 0.05
+    chosen, _ = choose_settings(open_config("best"), data, try_out)
+    assert chosen.backbone.options()["dimension"] == 64
+    assert chosen.loss.options()["temperature"] == 1 / 16
+
+
 def test_best_takes_dimensions_as_long_as_they_help(data: TrainingData) -> None:
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         return {64: 0.1, 256: 0.2, 512: 0.15, 1024: 0.9}[config.backbone.options()["dimension"]]
@@ -405,7 +424,7 @@ def test_best_takes_dimensions_as_long_as_they_help(data: TrainingData) -> None:
     chosen, choice = choose_settings(open_config("best"), data, try_out)
     assert chosen.backbone.options()["dimension"] == 256
     tried = [each.settings.get("backbone.dimension") for each in choice.tries]
-    assert [each for each in tried if each is not None] == [64, 256, 512]
+    assert list(dict.fromkeys(each for each in tried if each is not None)) == [64, 256, 512]
     _, choice = choose_settings(open_config("auto"), data, Planted(peak_at(12)))
     assert not any("backbone.dimension" in each.settings for each in choice.tries)
 
