@@ -58,9 +58,12 @@ class _Column:
     def fail(self, position: int, problem: str) -> NoReturn:
         hint = ""
         if not self.is_id:
+            option = self.role
+            if option == "timestamp":
+                # The command line has the shorter word.
+                option = "time"
             hint = (
-                f' (or do without it: `{self.role}=""`, '
-                f'on the command line `--{self.role}-column ""`)'
+                f' (or do without it: `{self.role}=""`, on the command line `--{option}-column ""`)'
             )
         # A quoted name or value may span several lines; a message has one.
         message = re.sub(r"[\r\n]+", " ", f"`{self.name}` {problem}{hint}")

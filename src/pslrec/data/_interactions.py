@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from pslrec.data._vocabulary import Vocabulary, as_series
 from pslrec.errors import DataError
-from pslrec.rows import Rows
+from pslrec.rows import Rows, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,13 +166,24 @@ class Interactions:
         """The distinct items of each user, ascending; built once, whoever asks."""
         return Rows.from_keys(self.pair_keys(), n_owners=self.n_users, n_items=self.n_items)
 
+    def with_rows(self, rows: Rows) -> "Interactions":
+        """The same interactions with their `rows` made already.
+
+        Args:
+            rows: what `rows` would give, for example mapped from a file.
+        """
+        same = replace(self)
+        # Where `cached_property` keeps what it has computed.
+        same.__dict__["rows"] = rows
+        return same
+
     def user_counts(self) -> np.ndarray:
         """Number of interactions of each user."""
-        return np.bincount(self.users, minlength=self.n_users)
+        return counted(self.users, self.n_users)
 
     def item_counts(self) -> np.ndarray:
         """Number of interactions of each item: its popularity."""
-        return np.bincount(self.items, minlength=self.n_items)
+        return counted(self.items, self.n_items)
 
     def matrix(self) -> csr_matrix:
         """The user-by-item matrix: weights where there are any, else 1; repeated pairs add up."""
@@ -214,42 +225,61 @@ def encode(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
             f"the {kind} column has {column.null_count()} missing values; "
             "remove those rows or fill them in"
         )
-    if column.dtype == pl.String:
-        return _encode_strings(column, kind)
     if column.dtype.is_float() and column.is_nan().any():
         raise DataError(
             f"the {kind} column has {column.is_nan().sum()} ids that are NaN; "
             "remove those rows or fill them in"
         )
-    distinct = column.unique().sort()
-    return _positions(column, distinct), Vocabulary(distinct, kind=kind)
+    encoder = Encoder(column.unique(), kind)
+    return encoder.rows(column), encoder.vocabulary
 
 
-def _encode_strings(column: pl.Series, kind: str) -> tuple[np.ndarray, Vocabulary]:
-    distinct = column.unique()
-    # Among the distinct ids only, which are few: converting the column would take far longer.
-    ids = as_numbers(distinct)
-    if ids.dtype == pl.String and (ids == "").any():
-        raise DataError(
-            f"the {kind} column has ids that are empty text; remove those rows or fill them in"
+class Encoder:
+    """Row numbers of ids as they are spelled in the data.
+
+    Args:
+        distinct: every id that occurs, once, in any order.
+        kind: what the ids name, for messages: "user" or "item".
+    """
+
+    def __init__(self, distinct: pl.Series, kind: str) -> None:
+        ids = distinct
+        if distinct.dtype == pl.String:
+            # Among the distinct ids only, which are few: converting the column would take far
+            # longer.
+            ids = as_numbers(distinct)
+        if ids.dtype == pl.String and (ids == "").any():
+            raise DataError(
+                f"the {kind} column has ids that are empty text; remove those rows or fill them in"
+            )
+        order = ids.arg_sort()
+        spelled = distinct.gather(order)
+        self.vocabulary = Vocabulary(ids.gather(order), kind=kind)
+        self._dtype = spelled.dtype
+        # Looking up hashes takes a third of the time of looking up text, and is exact where no two
+        # ids share one.
+        self._is_hashed = False
+        if spelled.dtype == pl.String:
+            hashes = spelled.hash()
+            self._is_hashed = hashes.n_unique() == len(spelled)
+            if self._is_hashed:
+                spelled = hashes
+        rows = np.arange(len(spelled), dtype=np.int32)
+        self._numbered = pl.DataFrame({"id": spelled, "row": rows})
+
+    def rows(self, column: pl.Series) -> np.ndarray:
+        """Row number of each entry.
+
+        Args:
+            column: ids that are all known; whole numbers are looked up as text where ids are text.
+        """
+        entries = column.cast(self._dtype)
+        if self._is_hashed:
+            entries = entries.hash()
+        found = entries.to_frame("id").join(
+            self._numbered, on="id", how="left", maintain_order="left"
         )
-    order = ids.arg_sort()
-    distinct = distinct.gather(order)
-    hashes = distinct.hash()
-    vocabulary = Vocabulary(ids.gather(order), kind=kind)
-    # Looking up hashes takes a third of the time of looking up text, and is exact where no two ids
-    # share one.
-    if hashes.n_unique() == len(distinct):
-        return _positions(column.hash(), hashes), vocabulary
-    return _positions(column, distinct), vocabulary
-
-
-def _positions(column: pl.Series, distinct: pl.Series) -> np.ndarray:
-    rows = np.arange(len(distinct), dtype=np.int32)
-    numbered = pl.DataFrame({"id": distinct, "row": rows})
-    entries = column.to_frame("id")
-    found = entries.join(numbered, on="id", how="left", maintain_order="left")
-    return found["row"].to_numpy()
+        return found["row"].to_numpy()
 
 
 def as_numbers(ids: pl.Series) -> pl.Series:

@@ -7,6 +7,7 @@ from typing import Any
 from pslrec.data._columns import Columns
 from pslrec.data._dataset import Dataset
 from pslrec.data._interactions import Interactions
+from pslrec.data._many_files import is_pattern
 from pslrec.data._preparation import Preparation, prepare
 from pslrec.data._published import is_published_split, read_published
 from pslrec.data._reading import check_no_columns, read_interactions
@@ -15,6 +16,7 @@ from pslrec.data.embedded import debian_packages
 from pslrec.data.formats import ReadOptions
 from pslrec.data.sources import SOURCES, find
 from pslrec.errors import DataError
+from pslrec.files import at_hand, is_address
 
 
 def _synthetic() -> Interactions:
@@ -38,7 +40,8 @@ def load(
     Args:
         data: `debian` or `synthetic` (they come with the package), the name of a source such as
             `gowalla` (its published split if that is on this machine, else its raw file, prepared
-            as in the paper), or the path of a file, directory or zip.
+            as in the paper), or the path of a file, directory or zip, a pattern of names such as
+            `log/*.parquet`, or an address such as `s3://bucket/log`.
         columns: as in `read_interactions`.
         format: as in `read_interactions`.
         separator: as in `read_interactions`.
@@ -48,9 +51,13 @@ def load(
     >>> load("debian")
     Interactions(150,559 pairs of 15,877 users and 5,077 items)
     """
+    columns = Columns.of(columns)
+    options = ReadOptions(columns, separator, header)
+    if is_address(data):
+        with at_hand(data, error=DataError) as copy:
+            return _load_path(copy, options, format, repair=repair)
     path = Path(data)
     name = str(data)
-    columns = Columns.of(columns)
     if is_name(name):
         check_no_columns(columns, f"the data set {name}")
     if name in EMBEDDED:
@@ -58,26 +65,34 @@ def load(
     if is_name(name):
         return _load_source(name)
     # Without an ending it is more likely a misspelt name than a file.
-    if not _exists(path) and path.suffix == "":
+    if not _exists(path) and path.suffix == "" and not is_pattern(path):
         names = ", ".join([*EMBEDDED, *SOURCES])
         raise DataError(
             f"{data}: no such file, and no data set of that name; the names are {names}"
         )
+    return _load_path(path, options, format, repair=repair)
+
+
+def _load_path(
+    path: Path,
+    options: ReadOptions,
+    format: str | None,  # noqa: A002
+    *,
+    repair: bool,
+) -> Interactions | Dataset:
     if is_published_split(path):
-        options = ReadOptions(columns, separator, header)
         loaded: Interactions | Dataset = read_published(
             path, options=options, format=format, repair=repair
         )
-    elif path.is_dir():
-        raise DataError(
-            f"{path}: there is no `train.tsv` in this directory; "
-            "give a file, or a directory with train and test"
-        )
     else:
         loaded = read_interactions(
-            path, columns=columns, format=format, separator=separator, header=header
+            path,
+            columns=options.columns,
+            format=format,
+            separator=options.separator,
+            header=options.header,
         )
-    _check_variety(loaded, path)
+    check_variety(loaded, path)
     return loaded
 
 
@@ -101,7 +116,13 @@ def is_name(data: str) -> bool:
     return data in SOURCES and not _exists(Path(data))
 
 
-def _check_variety(loaded: Interactions | Dataset, path: Path) -> None:
+def check_variety(loaded: Interactions | Dataset, path: Path | str) -> None:
+    """Raise where all interactions are of one user or one item.
+
+    Args:
+        loaded: its vocabularies are looked at.
+        path: what messages call it.
+    """
     for vocabulary in (loaded.user_vocabulary, loaded.item_vocabulary):
         if len(vocabulary) < 2:
             kind = vocabulary.kind

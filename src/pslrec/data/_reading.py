@@ -10,17 +10,16 @@ from scipy.sparse import issparse
 from pslrec.data._cleaning import to_interactions
 from pslrec.data._columns import Columns
 from pslrec.data._interactions import Interactions
+from pslrec.data._many_files import files_of, read_tables
 from pslrec.data.formats import (
-    FORMATS,
     ReadOptions,
     Table,
-    format_of,
     interactions_from_matrix,
     is_frame,
     table_from_frame,
 )
 from pslrec.errors import DataError
-from pslrec.files import local_path
+from pslrec.files import at_hand
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,8 @@ def read_interactions(
 
     Args:
         source: path of a CSV, TSV, TXT, Parquet, JSON lines, RecBole `.inter` or LightGCN text file
-            (all but Parquet also gzipped), a pandas or polars frame or anything else with the Arrow
+            (all but Parquet also gzipped), of a directory of such files or a pattern of their
+            names, or an address such as `s3://bucket/log`; a pandas or polars frame or anything else with the Arrow
             stream interface, or a scipy sparse matrix whose values become weights. `Interactions`
             are returned as they are.
         columns: names of the columns by role, such as `{"user": "who", "item": "what"}`; the other
@@ -68,9 +68,8 @@ def read_interactions(
         raise DataError(
             f"`source` must be a path, a frame or a sparse matrix, got {type(source).__name__}"
         )
-    path = local_path(source, error=DataError)
-    read = FORMATS[format or format_of(path)]
-    return _clean(read(path, options))
+    with at_hand(source, error=DataError) as path:
+        return _clean(read_tables(files_of(path), options, format, path))
 
 
 def check_no_columns(columns: Columns, what: str) -> None:

@@ -44,6 +44,9 @@ DATE = (
     r"\s*(?:Z|UTC|([+-])(\d{2}):?(\d{2}))?$"
 )
 
+# Day, month, year: wherever people write points, they begin with the day.
+DAY_FIRST = r"^\s*(\d{1,2})\.(\d{1,2})\.(\d{4})"
+
 
 def unit_of(numbers: np.ndarray) -> np.ndarray:
     """Position in `UNITS` of the unit of each number, by its size.
@@ -109,12 +112,14 @@ def parsed_compact_dates(numbers: np.ndarray, layout: str) -> pl.Series:
 
 
 def looks_like_date(text: str) -> bool:
-    """Whether this starts like a date with the year first; other orders could be read in two ways.
+    """Whether this starts like a date with the year first, or with points, where the day is first.
 
-    >>> looks_like_date("2024-12-31"), looks_like_date("1700000000"), looks_like_date("12/31/2024")
-    (True, False, False)
+    Other orders could be read in two ways.
+
+    >>> looks_like_date("2024-12-31"), looks_like_date("31.12.2024"), looks_like_date("12/31/2024")
+    (True, True, False)
     """
-    return re.match(r"\s*\d{4}[-/]\d", text) is not None
+    return re.match(rf"\s*\d{{4}}[-/]\d|{DAY_FIRST}", text) is not None
 
 
 def parsed_dates(column: pl.Series) -> pl.Series:
@@ -122,7 +127,11 @@ def parsed_dates(column: pl.Series) -> pl.Series:
 
     >>> parsed_dates(pl.Series(["2024-12-31", "2024-12-31T01:00:00+01:00"])).dt.epoch("s").to_list()
     [1735603200, 1735603200]
+    >>> parsed_dates(pl.Series(["31.12.2024", "1.2.2025 18:30"])).dt.month().to_list()
+    [12, 2]
     """
+    if len(column) and re.match(DAY_FIRST, str(column[0])):
+        return _parsed_by_parts(column.str.replace(DAY_FIRST, "${3}-${2}-${1}"))
     try:
         parsed = column.str.to_datetime(strict=False, time_zone="UTC")
     except pl.exceptions.PolarsError:

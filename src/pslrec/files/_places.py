@@ -43,6 +43,9 @@ copy it from or to there yourself
     address = _ADDRESS.match(text)
     if address:
         rest = text[address.end() :].removeprefix("/")
+        # Without a password or a query, which would end up in a log.
+        host, slash, below = rest.partition("/")
+        rest = re.sub(r"^[^@]*:[^@]*@", "", host) + slash + re.sub(r"\?[^/?]*=.*", "", below)
         raise error(
             f"`path` must be on this machine, got {address[1]}://{rest}; copy it from or to there "
             "yourself"

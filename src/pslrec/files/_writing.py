@@ -277,6 +277,34 @@ def remove_leftovers(directory: Path) -> None:
                 os.close(handle)
 
 
+def remove_file(path: Path, *, error: type[PslrecError] = FileError) -> None:
+    """Remove a file that is of no use any more.
+
+    Args:
+        path: of the file; it may be gone already.
+        error: raised if it cannot be removed.
+    """
+    with explained(path, "removed", error=error):
+        path.unlink(missing_ok=True)
+
+
+def remove_directory(path: Path, *, error: type[PslrecError] = FileError) -> None:
+    """Remove a directory with all that is in it.
+
+    It gets a temporary name first: what is left of it after a sudden end is never taken for whole.
+
+    Args:
+        path: of the directory; it may be gone already.
+        error: raised if it cannot be removed.
+    """
+    with explained(path, "removed", error=error):
+        if not path.exists():
+            return
+        doomed = path.with_name(temporary_name(path.name))
+        path.replace(doomed)
+        shutil.rmtree(doomed)
+
+
 def sync_directory(directory: Path) -> None:
     """Make a rename last, where the system can.
 

@@ -299,12 +299,12 @@ def test_missing_file_and_directory_are_told_apart(tmp_path):
     with pytest.raises(DataError, match=r"nothing\.csv: no such file"):
         read_interactions(tmp_path / "nothing.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=r"folder\.csv is a directory, a file was expected"):
+    with pytest.raises(DataError, match=r"folder\.csv: there is no `train\.tsv` in this directory"):
         read_interactions(tmp_path / "folder.csv")
 
 
 def test_names_that_the_system_refuses_are_explained(tmp_path):
-    with pytest.raises(DataError, match="cannot be read: File name too long"):
+    with pytest.raises(DataError, match="cannot be read: file name too long"):
         read_interactions(tmp_path / ("x" * 5000 + ".csv"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pslrec.data import Vocabulary
@@ -125,6 +125,8 @@ MARKS = st.one_of(
 )
 
 
+# Files are written and read, which takes long on a busy machine.
+@settings(deadline=None)
 @given(data=st.data(), has_header=st.booleans(), n_marks=st.integers(0, 4), has_text=st.booleans())
 def test_no_mix_of_marks_is_ever_taken_for_titles(
     tmp_path_factory: pytest.TempPathFactory,
@@ -254,3 +256,27 @@ def test_unknown_columns_are_named_with_those_there_are():
 def test_what_is_no_table_is_refused(source: Any):
     with pytest.raises(DataError, match="`item_table` must be a file or a frame"):
         ItemTable.read(source, ITEMS)
+
+
+def test_ids_below_a_header_in_another_language_are_found(tmp_path: Path):
+    path = tmp_path / "artikel.csv"
+    path.write_text("Gruppe;Nummer;Preis\nBücher;7;1,50\nMusik;10;12\n", encoding="utf-8")
+    table = ItemTable.read(path, Vocabulary([10, 7], kind="item"))
+    assert list(table.columns) == ["Gruppe", "Preis"]
+    assert table.where("Preis < 2").tolist() == [False, True]
+
+
+def test_a_first_line_with_an_id_or_a_number_is_no_header(tmp_path: Path):
+    path = tmp_path / "items.csv"
+    path.write_text("a,Alien\nb,Big\n")
+    assert read_titles(path, Vocabulary(["a", "b"], kind="item")) == ["Alien", "Big"]
+    # The model does not know the first item of the table.
+    path.write_text("7,Alien\n8,Big\n")
+    assert read_titles(path, Vocabulary([8], kind="item")) == ["Big"]
+
+
+def test_commas_before_three_digits_are_not_decimals(tmp_path: Path):
+    path = tmp_path / "items.csv"
+    path.write_text("item;title;price\n1;Up;1,500\n2;Big;2,50\n")
+    table = ItemTable.read(path, Vocabulary([1, 2], kind="item"))
+    assert table.columns["price"].kind == "text"

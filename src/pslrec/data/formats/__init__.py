@@ -22,13 +22,14 @@ from pslrec.data.formats.delimited import (
 )
 from pslrec.data.formats.json_lines import read_json_lines
 from pslrec.data.formats.lightgcn import is_ambiguous, looks_like_lightgcn, read_lightgcn
-from pslrec.data.formats.parquet import read_parquet
+from pslrec.data.formats.parquet import read_parquet, scan_parquet
 from pslrec.data.formats.recbole import read_recbole
 from pslrec.errors import DataError
 
 __all__ = [
     "FLOATS_MERGE_FROM",
     "FORMATS",
+    "SUFFIXES",
     "ReadOptions",
     "Table",
     "check_readable",
@@ -46,6 +47,7 @@ __all__ = [
     "read_parquet",
     "read_recbole",
     "read_unquoted",
+    "scan_parquet",
     "split_lines",
     "table_from_frame",
 ]
@@ -61,6 +63,10 @@ _FORMAT_OF_SUFFIX = {
     ".json": "json-lines",
     ".inter": "recbole",
 }
+
+
+# What the tables of a directory end in, gzipped or not.
+SUFFIXES = (*_FORMAT_OF_SUFFIX, ".txt")
 
 
 def format_of(path: Path) -> str:

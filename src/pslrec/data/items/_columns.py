@@ -12,6 +12,8 @@ Kind = Literal["text", "number", "truth"]
 # Whole numbers with a leading zero are codes, such as postcodes, and stay text.
 _WHOLE_NUMBER = r"^\s*[+-]?(0|[1-9]\d{0,17})\s*$"
 _NUMBER = r"^\s*[+-]?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d{1,3})?\s*$"
+# Prices of half the world. With three digits a comma might part thousands.
+_DECIMAL_COMMA = r"^\s*[+-]?\d+(,\d{1,2})?\s*$"
 _TRUTH = r"(?i)^\s*(true|false)\s*$"
 LIST_SEPARATOR = "|"
 
@@ -32,12 +34,20 @@ class ItemColumn:
     is_missing: np.ndarray
     labels: tuple[str, ...] = ()
 
+    @staticmethod
+    def is_usable(series: pl.Series) -> bool:
+        """Whether the values are of any use in conditions: text, numbers, truths, lists of text."""
+        kind = series.dtype
+        if isinstance(kind, pl.List):
+            return kind.inner == pl.String
+        return not kind.is_nested() and kind not in (pl.Object, pl.Binary, pl.Null)
+
     @classmethod
     def from_series(cls, series: pl.Series) -> "ItemColumn | None":
         """A column of a table in row order; `None` if its values are of no use in conditions."""
-        plain = _plain(series)
-        if plain is None:
+        if not cls.is_usable(series):
             return None
+        plain = _plain(series)
         is_missing = plain.is_null().to_numpy()
         if plain.dtype == pl.Boolean:
             return cls("truth", plain.fill_null(value=False).to_numpy(), is_missing)
@@ -58,8 +68,7 @@ class ItemColumn:
             value: of the same kind as the column.
         """
         if self.kind != "text":
-            found: np.ndarray = holds(self.values, value) & ~self.is_missing
-            return found
+            return self._where_present(holds(self.values, value))
         # Each distinct text is compared once, however many items have it.
         return self._of_labels([bool(holds(label, value)) for label in self.labels])
 
@@ -70,10 +79,19 @@ class ItemColumn:
             values: of the same kind as the column.
         """
         if self.kind != "text":
-            found: np.ndarray = np.isin(self.values, values) & ~self.is_missing
-            return found
+            return self._where_present(np.isin(self.values, values))
         wanted = set(values)
         return self._of_labels([label in wanted for label in self.labels])
+
+    def _where_present(self, found: np.ndarray) -> np.ndarray:
+        if not self._has_gaps:
+            return found
+        kept: np.ndarray = found & ~self.is_missing
+        return kept
+
+    @cached_property
+    def _has_gaps(self) -> bool:
+        return bool(self.is_missing.any())
 
     def _of_labels(self, matches: list[bool]) -> np.ndarray:
         # Items without a value have the place after the last label.
@@ -114,13 +132,11 @@ class ItemColumn:
         return [self.labels[place] for place in order]
 
 
-def _plain(series: pl.Series) -> pl.Series | None:
-    """The series as text, whole numbers, floats or booleans; `None` for anything else."""
+def _plain(series: pl.Series) -> pl.Series:
+    """The series as text, whole numbers, floats or booleans."""
     kind = series.dtype
-    if isinstance(kind, pl.List) and kind.inner == pl.String:
+    if isinstance(kind, pl.List):
         return series.list.join(LIST_SEPARATOR)
-    if kind.is_nested() or kind in (pl.Object, pl.Binary, pl.Null):
-        return None
     if kind == pl.Boolean:
         return series
     if kind.is_integer() and kind != pl.UInt64:
@@ -144,6 +160,9 @@ def _from_text(texts: pl.Series) -> pl.Series:
         # A lone point or exponent looks like a number, and is none.
         if numbers.null_count() == given.null_count() and not numbers.is_infinite().any():
             return numbers
+    has_commas = present.str.contains(",", literal=True).any()
+    if has_commas and present.str.contains(_DECIMAL_COMMA).all():
+        return given.str.replace(",", ".", literal=True).cast(pl.Float64)
     if present.str.contains(_TRUTH).all():
         return given.str.to_lowercase() == "true"
     return given

@@ -38,15 +38,19 @@ LONGEST = 2000
 DEEPEST = 40
 _TOKENS = re.compile(
     r"""
-      (?P<space>\s+)
-    | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w))
+    \s*(?:
+      (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w))
     | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<quoted>`[^`]+`)
     | (?P<word>[^\W\d]\w*)
     | (?P<sign>==|!=|<>|<=|>=|[=<>()\[\],])
+    | (?P<end>\Z)
+    )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SHORT_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "=": operator.eq,
@@ -65,6 +69,8 @@ class _Token(NamedTuple):
     kind: str
     text: str
     place: int
+    # A word or a sign as the grammar spells it; empty for everything else.
+    key: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +146,13 @@ class _Parser:
 
     def _takes(self, *texts: str) -> bool:
         """Whether these words or signs come next; if so, they are passed."""
-        coming = self._tokens[self._next : self._next + len(texts)]
-        are_there = [token.kind in ("word", "sign") for token in coming]
-        if not all(are_there) or tuple(token.text.lower() for token in coming) != texts:
-            return False
-        self._next += len(texts)
+        place = self._next
+        for text in texts:
+            # The end has no key, so nothing is looked for beyond it.
+            if self._tokens[place].key != text:
+                return False
+            place += 1
+        self._next = place
         return True
 
     def _refuse(self, expected: str) -> NoReturn:
@@ -232,7 +240,7 @@ class _Parser:
     def _value(self) -> Any:
         token = self._token
         if token.kind == "text":
-            return re.sub(r"\\(.)", r"\1", self._take().text[1:-1], flags=re.DOTALL)
+            return _ESCAPED.sub(r"\1", self._take().text[1:-1])
         if token.kind == "number":
             return self._number()
         if self._takes("true"):
@@ -244,7 +252,7 @@ class _Parser:
     def _number(self) -> int | float:
         text = self._token.text
         # Whole numbers beyond 64 bits are compared as floats.
-        if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        if _SHORT_WHOLE_NUMBER.fullmatch(text):
             self._take()
             return int(text)
         number = float(text)
@@ -255,18 +263,27 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens = []
+    tokens: list[_Token] = []
     place = 0
-    while place < len(text):
+    while not tokens or tokens[-1].kind != "end":
         found = _TOKENS.match(text, place)
         if found is None or found.lastgroup is None:
-            shown = shortened(text[place : place + 10])
-            hint = ""
-            if text[place] in "\"'`":
-                hint = "; a quotation mark is not closed"
-            raise ConfigError(f"`where` cannot be read at character {place + 1}: `{shown}`{hint}")
-        if found.lastgroup != "space":
-            tokens.append(_Token(found.lastgroup, found.group(), place))
+            _refuse_characters(text, place)
+        kind = found.lastgroup
+        read = found[kind]
+        key = ""
+        if kind in ("word", "sign"):
+            key = read.lower()
+        tokens.append(_Token(kind, read, found.start(kind), key))
         place = found.end()
-    tokens.append(_Token("end", "", len(text)))
     return tokens
+
+
+def _refuse_characters(text: str, place: int) -> NoReturn:
+    while text[place].isspace():
+        place += 1
+    shown = shortened(text[place : place + 10])
+    hint = ""
+    if text[place] in "\"'`":
+        hint = "; a quotation mark is not closed"
+    raise ConfigError(f"`where` cannot be read at character {place + 1}: `{shown}`{hint}")

@@ -1,11 +1,14 @@
 """Reads a table of items and finds its columns of ids and titles."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from pslrec.data._columns import role_of
+from pslrec.data._vocabulary import Vocabulary
 from pslrec.data.formats import (
     check_readable,
     decompressed,
@@ -25,6 +28,8 @@ _NO_TITLE = (
     r"|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T\s].*)?|true|false|yes|no)\s*$"
 )
 ITEM_NAMES = ("id", "row", "key")
+# Enough to tell which column holds ids.
+SEEN_ROWS = 1000
 
 
 class RawTable(NamedTuple):
@@ -41,32 +46,34 @@ class RawTable(NamedTuple):
     title_column: str | None
 
 
-def read_table(source: Path | pl.DataFrame) -> RawTable:
+def read_table(source: Path | pl.DataFrame, items: Vocabulary) -> RawTable:
     """A table of items with the columns of ids and titles found.
 
     Args:
         source: a frame, or a CSV, TSV, JSON lines or Parquet file. The ids are in the column
-            called `item`, `asin`, `movieId`, `id` or similar, else in the first one. The titles
-            are in the column called `title`, `name` or similar, else in the first column of text
-            that differs from item to item, never in one of numbers such as ratings. A text file
-            whose first line holds none of these names has no header.
+            called `item`, `asin`, `movieId`, `id` or similar, else in the one that holds most ids
+            of the model. The titles are in the column called `title`, `name` or similar, else in
+            the first column of text that differs from item to item, never in one of numbers such
+            as ratings. The first line of a text file is its header if it holds one of these
+            names, or neither an id of the model nor a number.
+        items: ids of the model's items, which tell columns with names of their own apart.
     """
     origin = "the item table"
     if isinstance(source, pl.DataFrame):
         frame = source
     else:
         origin = str(source)
-        frame = _table(source)
+        frame = _table(source, items)
     if not len(frame) or frame.width < 2:
         raise DataError(
             f"{origin} must hold item ids and titles or categories, "
             f"got {len(frame)} rows of {frame.width} columns"
         )
-    item, title = _columns(frame, origin)
+    item, title = _columns(frame, origin, items)
     return RawTable(frame, item, title)
 
 
-def _table(path: Path) -> pl.DataFrame:
+def _table(path: Path, items: Vocabulary) -> pl.DataFrame:
     check_readable(path)
     try:
         if path.suffix.lower() == ".parquet":
@@ -74,23 +81,22 @@ def _table(path: Path) -> pl.DataFrame:
         elif path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
             table = pl.read_ndjson(path)
         else:
-            table = _delimited(path)
+            table = _delimited(path, items)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} cannot be read as a table of items: {reason}") from error
     return table
 
 
-def _delimited(path: Path) -> pl.DataFrame:
+def _delimited(path: Path, items: Vocabulary) -> pl.DataFrame:
     lines = [line for _, line in first_lines(path, 20)]
     separator = detect_separator(lines)
-    header = split_lines(lines[:1], separator)[0]
+    has_header = _has_header(split_lines(lines, separator), items)
     content = in_memory(decompressed(path))
     if len(separator) > 1:
         # polars takes a single byte only, such as this one, which is made for separating.
         content = content.replace(separator.encode(), b"\x1f")
         separator = "\x1f"
-    has_header = any(_is_item(name) or name.strip().lower() in TITLE_NAMES for name in header)
 
     def read(quote: str | None) -> pl.DataFrame:
         # As text: an id such as 007 must stay what it is.
@@ -111,16 +117,33 @@ def _delimited(path: Path) -> pl.DataFrame:
         return read(None)
 
 
+def _has_header(lines: Sequence[Sequence[str]], items: Vocabulary) -> bool:
+    first, *others = lines
+    if any(_is_item(name) or name.strip().lower() in TITLE_NAMES for name in first):
+        return True
+    if any(_is_number(field) or items.find_given(field) is not None for field in first):
+        return False
+    # Names in another language: the lines below them are about items of the model.
+    for line in others:
+        if any(items.find_given(field) is not None for field in line):
+            return True
+    return False
+
+
+def _is_number(field: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+([.,]\d+)?", field.strip()) is not None
+
+
 def _is_item(name: str) -> bool:
     return role_of(name) == "item" or name.strip().lower() in ITEM_NAMES
 
 
-def _columns(table: pl.DataFrame, origin: str) -> tuple[str, str | None]:
+def _columns(table: pl.DataFrame, origin: str, items: Vocabulary) -> tuple[str, str | None]:
     names = table.columns
     # A name such as `asin` is certain, one such as `id` might mean something else.
     certain = [name for name in names if role_of(name) == "item"]
     likely = [name for name in names if _is_item(name)]
-    item = (certain or likely or names)[0]
+    item = (certain or likely or [_column_of_ids(table, items)])[0]
     title = _title_column(table, item)
     if title is not None:
         return item, title
@@ -134,6 +157,16 @@ def _columns(table: pl.DataFrame, origin: str) -> tuple[str, str | None]:
             "name the right one `title`"
         )
     return item, None
+
+
+def _column_of_ids(table: pl.DataFrame, items: Vocabulary) -> str:
+    """The column with most ids of the model, the first one of several; none of the names helps."""
+
+    def n_known(name: str) -> int:
+        found = items.find_all_given(table[name].head(SEEN_ROWS).to_list())
+        return len(found) - found.count(None)
+
+    return max(table.columns, key=n_known)
 
 
 def _holds_categories(column: pl.Series) -> bool:

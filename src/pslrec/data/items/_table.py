@@ -14,7 +14,8 @@ from pslrec.data.items._columns import ItemColumn
 from pslrec.data.items._comparisons import unknown_column
 from pslrec.data.items._conditions import Condition
 from pslrec.data.items._reading import RawTable, read_table
-from pslrec.errors import ConfigError, DataError
+from pslrec.errors import ConfigError, DataError, PslrecError
+from pslrec.files import FileError, check_regular, whole_file
 
 LONGEST_TITLE = 300
 # Conditions are mostly few and repeated; these masks take one byte per item each.
@@ -68,15 +69,58 @@ class ItemTable:
 
         Args:
             source: a CSV, TSV, JSON lines or Parquet file, or a polars or pandas frame. The ids
-                are in the column called `item`, `movieId`, `id` or similar, else in the first one;
-                titles in the column called `title`, `name` or similar, else in the first column of
+                are in the column called `item`, `movieId`, `id` or similar, else in the one that
+                holds most ids of the model; titles in the column called `title`, `name` or similar, else in the first column of
                 text that differs from item to item. All columns can be used in conditions.
             items: ids of the model's items.
         """
         if isinstance(source, str) or hasattr(source, "__fspath__"):
             path = Path(source)
-            return cls(read_table(path), items, str(path))
-        return cls(read_table(_frame_of(source)), items)
+            return cls(read_table(path, items), items, str(path))
+        return cls(read_table(_frame_of(source), items), items)
+
+    @classmethod
+    def saved_in(
+        cls, path: Path, items: Vocabulary, *, error: type[PslrecError] = FileError
+    ) -> "ItemTable":
+        """Read a table that `save` wrote.
+
+        Args:
+            path: the file.
+            items: ids of the model's items.
+            error: the exception to raise if it is not such a file.
+        """
+        check_regular(path, error=error)
+        try:
+            frame = pl.read_parquet(path, glob=False)
+            return cls(read_table(frame, items), items, str(path))
+        except (
+            OSError,
+            ValueError,
+            DataError,
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+        ) as failure:
+            reason = str(failure).splitlines()[0][:200]
+            raise error(
+                f"{path} cannot be read as a table of items: {reason}; "
+                "remove it, and give the table anew"
+            ) from failure
+
+    def save(self, path: Path, *, error: type[PslrecError] = FileError) -> None:
+        """Write the table as it was read, completely or not at all, as Parquet.
+
+        Lines about items that the model does not know are written too: a later model may know them.
+
+        Args:
+            path: the file.
+            error: the exception to raise if it cannot be written.
+        """
+        frame = self._raw.frame
+        # A column of anything else can neither be written nor used.
+        usable = [name for name in frame.columns if ItemColumn.is_usable(frame[name])]
+        with whole_file(path, error=error) as file:
+            frame.select(usable).write_parquet(file)
 
     def for_items(self, items: Vocabulary) -> "ItemTable":
         """The same table in the row order of other items.

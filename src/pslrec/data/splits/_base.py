@@ -1,6 +1,7 @@
 """What every split has in common: data and seed in, training and test part out."""
 
 import logging
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ class Validation(Protocol):
         ...
 
 
+SLICES_AT_ONCE = 1 << 16
 SPLITS: Registry[Split] = Registry("split")
 # Found by the name of the split. The training part of a split that is not here is divided at
 # random.
@@ -93,13 +95,24 @@ def divide(interactions: Interactions, in_test: np.ndarray) -> Dataset:
             is_unknown.sum(),
         )
         test = test.select(~is_unknown)
-    if len(train) == 0 or len(test) == 0:
+    check_parts(len(train), len(test), len(interactions))
+    return Dataset(train, test, n_left_out=n_set_apart - len(test))
+
+
+def check_parts(n_train: int, n_test: int, n_pairs: int) -> None:
+    """Raise where a split leaves a part empty.
+
+    Args:
+        n_train: pairs of the training part.
+        n_test: pairs of the test part.
+        n_pairs: that were divided.
+    """
+    if n_train == 0 or n_test == 0:
         raise DataError(
-            f"the split leaves {len(train):,} training and {len(test):,} test pairs of "
-            f"{len(interactions):,}, which is too little: "
+            f"the split leaves {n_train:,} training and {n_test:,} test pairs of "
+            f"{n_pairs:,}, which is too little: "
             "take another split or fraction, or more data"
         )
-    return Dataset(train, test, n_left_out=n_set_apart - len(test))
 
 
 def validation_count(n_pairs: int, fraction: float, n_kept: int) -> int:
@@ -115,11 +128,27 @@ def validation_count(n_pairs: int, fraction: float, n_kept: int) -> int:
     return min(wanted, available)
 
 
-def user_slices(interactions: Interactions) -> list[tuple[int, int]]:
+def user_slices(interactions: Interactions) -> Iterator[tuple[int, int]]:
     """Start and end of each user's interactions, which must be sorted by user.
 
     Users without interactions are left out.
     """
-    starts = np.flatnonzero(np.diff(interactions.users, prepend=-1))
-    ends = np.append(starts[1:], len(interactions))
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+    return slices_of(interactions.user_counts())
+
+
+def slices_of(counts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Start and end of each list, of lists that lie end to end; empty ones are left out.
+
+    Args:
+        counts: lengths of the lists.
+
+    >>> list(slices_of(np.array([2, 0, 3])))
+    [(0, 2), (2, 5)]
+    """
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    filled = np.flatnonzero(counts)
+    # Python's numbers take many times the room of numpy's, so only some of them exist at a time.
+    for first in range(0, len(filled), SLICES_AT_ONCE):
+        some = filled[first : first + SLICES_AT_ONCE]
+        yield from zip(starts[some].tolist(), ends[some].tolist(), strict=True)

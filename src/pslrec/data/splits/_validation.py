@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -19,6 +20,8 @@ from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
 
+# Of each user's training pairs, or of all of them.
+FRACTION = 0.1
 ValidationRule = Literal["none", "paper", "fraction"]
 # Training pairs that each user keeps; the paper's rule may take a user's only one.
 N_KEPT = {"paper": 0, "fraction": 2}
@@ -43,16 +46,16 @@ def carve_validation(
     if rule == "none" or dataset.validation is not None:
         return dataset
     if split not in VALIDATIONS:
-        return _drawn(dataset, 0.1, seed, n_kept=N_KEPT[rule])
+        return _drawn(dataset, FRACTION, seed, n_kept=N_KEPT[rule])
     distinct = replace(dataset, train=each_pair_once(dataset.train))
     carve = VALIDATIONS[split]
-    carved = carve(distinct, fraction=0.1, n_kept=N_KEPT[rule], seed=seed)
+    carved = carve(distinct, fraction=FRACTION, n_kept=N_KEPT[rule], seed=seed)
     _check_sizes(carved)
     _check_known(carved)
     return carved
 
 
-def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
+def paper_validation(dataset: Dataset, *, fraction: float = FRACTION, seed: int = 2024) -> Dataset:
     """Move `max(floor(fraction * n), 1)` of each user's n training items to validation, at random.
 
     This is the rule behind the published numbers, drawn from the same generator: seed 2024
@@ -62,7 +65,9 @@ def paper_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 202
     return _drawn(dataset, fraction, seed, n_kept=N_KEPT["paper"])
 
 
-def fraction_validation(dataset: Dataset, *, fraction: float = 0.1, seed: int = 2024) -> Dataset:
+def fraction_validation(
+    dataset: Dataset, *, fraction: float = FRACTION, seed: int = 2024
+) -> Dataset:
     """Move `floor(fraction * n)` of each user's n training items to validation, at random.
 
     It is at least one item of each user with three or more. Every user keeps at least two training
@@ -78,13 +83,8 @@ def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Data
             'the data set has a validation part already; use `data.validation = "none"` to keep it'
         )
     ordered = each_pair_once(dataset.train)
-    # Not numpy's: the published validation sets were drawn from this generator.
-    generator = random.Random(seed)
-    chosen = np.zeros(len(ordered), dtype=bool)
-    for start, end in user_slices(ordered):
-        count = validation_count(end - start, fraction, n_kept)
-        if count > 0:
-            chosen[generator.sample(range(start, end), count)] = True
+    slices = user_slices(ordered)
+    chosen = drawn_for_validation(slices, len(ordered), fraction, seed, n_kept=n_kept)
     if n_kept:
         # An item of which all pairs were drawn stays in training with all of them.
         n_left = np.bincount(ordered.items[~chosen], minlength=ordered.n_items)
@@ -92,6 +92,28 @@ def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Data
     carved = replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen))
     _check_sizes(carved)
     return carved
+
+
+def drawn_for_validation(
+    slices: Iterable[tuple[int, int]], n_pairs: int, fraction: float, seed: int, *, n_kept: int
+) -> np.ndarray:
+    """A mask of the training pairs that are drawn for validation.
+
+    Args:
+        slices: start and end of each user's training pairs, in row order.
+        n_pairs: of all users.
+        fraction: share of each user's pairs.
+        seed: of the draw.
+        n_kept: pairs that stay with each user.
+    """
+    # Not numpy's: the published validation sets were drawn from this generator.
+    generator = random.Random(seed)
+    chosen = np.zeros(n_pairs, dtype=bool)
+    for start, end in slices:
+        count = validation_count(end - start, fraction, n_kept)
+        if count > 0:
+            chosen[generator.sample(range(start, end), count)] = True
+    return chosen
 
 
 def _check_known(dataset: Dataset) -> None:
@@ -118,13 +140,21 @@ def _check_known(dataset: Dataset) -> None:
         )
 
 
-def _check_sizes(dataset: Dataset) -> None:
-    assert dataset.validation is not None
-    n_train = len(dataset.train)
-    n_validation = len(dataset.validation)
+def check_sizes(n_train: int, n_validation: int) -> None:
+    """Raise where carving out a validation part leaves a part empty.
+
+    Args:
+        n_train: pairs that are left for training.
+        n_validation: pairs of the validation part.
+    """
     if n_train == 0 or n_validation == 0:
         raise DataError(
             f"carving out validation leaves {n_train:,} training and {n_validation:,} validation "
             'pairs, which is too little: use `validation="none"` '
             "(on the command line --validation none), or more data"
         )
+
+
+def _check_sizes(dataset: Dataset) -> None:
+    assert dataset.validation is not None
+    check_sizes(len(dataset.train), len(dataset.validation))
