@@ -41,6 +41,18 @@ class Representations(NamedTuple):
     contrast_items: Tensor | None = None
 
 
+class ItemPart(NamedTuple):
+    """The rows of the items that a process holds, where several share them.
+
+    Args:
+        rows: which ones.
+        combine: adds up a tensor over all processes; its gradient is that of the sum.
+    """
+
+    rows: range
+    combine: Callable[[Tensor], Tensor]
+
+
 class NewUsers(NamedTuple):
     """How a backbone represents a user who has a history but no row in the table.
 
@@ -82,10 +94,16 @@ class Backbone(nn.Module, ABC):
     # Users have no rows of their own: `user_table` has a row per item, and a user is made of those
     # in the history. Training then predicts every history from a part of it.
     sums_histories: ClassVar[bool] = False
+    # With `sums_histories`: it sums the items of `item_part` and combines what processes found.
+    takes_item_parts: ClassVar[bool] = False
     default_initialization: ClassVar[str] = "normal"
     # The learning rate that `auto` takes, for 64 columns and steps of 256 to 4,096 pairs.
     auto_rate: ClassVar[float] = 0.004
     search_space: ClassVar[SearchSpace] = {}
+    # Above 0 where the rows of the users are divided among processes, and these are not the first.
+    first_user: int = 0
+    # Which items the tables have rows of, where the items are divided among processes.
+    item_part: "ItemPart | None" = None
     # Torch types calls of a module as Any.
     __call__: Callable[..., Representations]
 
@@ -145,6 +163,8 @@ class Backbone(nn.Module, ABC):
             visible: the part of every history that the step may see, where histories make users;
                 all of it if not given.
         """
+        if self.first_user:
+            users = users - self.first_user
         # An embedding's gradient is written in parallel, an index's is not.
         return functional.embedding(users, tables.users)
 

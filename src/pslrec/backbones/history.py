@@ -52,6 +52,7 @@ class History(Backbone):
 
     reference = "Linear autoencoder; Steck, WWW 2019, for the idea of hiding items"
     sums_histories = True
+    takes_item_parts = True
     default_initialization = "spectral:2"
 
     def __init__(
@@ -112,7 +113,11 @@ class History(Backbone):
         return self._vectors(self.user_table, histories)
 
     def _vectors(self, table: Tensor, histories: Rows) -> Tensor:
-        sums = _sums(table, histories)
+        if self.item_part is None:
+            sums = _sums(table, histories)
+        else:
+            own = _sums(table, histories.within(self.item_part.rows))
+            sums = self.item_part.combine(own)
         if self.popularity == 0:
             return functional.normalize(sums, dim=1)
         # The last column is the part that all users share. The spectral start keeps there how much

@@ -14,6 +14,7 @@ from pslrec.kernels._catalog import (
     row_gradients,
     takes_catalog,
 )
+from pslrec.kernels._devices import DEVICE_NAMES, device_named, devices_here, is_device_name
 from pslrec.kernels._log_sum import sampled_log_sum, takes_sampled
 from pslrec.kernels._native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
 from pslrec.kernels._negatives import draw_negatives
@@ -21,8 +22,10 @@ from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
 from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
+from pslrec.kernels._torch_catalog import Products, TorchPass, takes_torch, torch_catalog_value
 
 __all__ = [
+    "DEVICE_NAMES",
     "HIDDEN",
     "IS_COMPILED",
     "NOT_NUMBERS",
@@ -34,11 +37,16 @@ __all__ = [
     "CatalogPass",
     "CompressedRows",
     "PositiveWeighting",
+    "Products",
+    "TorchPass",
     "add_row_noise",
     "catalog_log_sums",
     "catalog_row_values",
+    "device_named",
+    "devices_here",
     "draw_negatives",
     "instruction_set",
+    "is_device_name",
     "openmp_threads",
     "row_gradients",
     "runs_compiled",
@@ -48,5 +56,7 @@ __all__ = [
     "takes_adam",
     "takes_catalog",
     "takes_sampled",
+    "takes_torch",
     "top_k",
+    "torch_catalog_value",
 ]

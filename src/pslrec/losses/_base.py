@@ -197,6 +197,13 @@ class Loss(nn.Module, ABC):
     def after_step(self, step: Step | CatalogStep | None = None) -> None:
         """Called after each step of the optimiser."""
 
+    def user_state(self) -> tuple[str, ...]:
+        """Names in the state dict of tensors with a row per user, changed by its own pairs alone.
+
+        Where several processes train together, each keeps the rows of its users right.
+        """
+        return ()
+
     def fused_form(self) -> FusedForm | None:
         """The formula of the loss, if it is one that a fused operation may compute in its place.
 

@@ -158,6 +158,10 @@ class TopK(Loss):
                 raise ValueError("`step` must be given in an epoch that updates the thresholds")
             self.thresholds.update(step)
 
+    def user_state(self) -> tuple[str, ...]:
+        of_loss = [f"loss.{name}" for name in self.loss.user_state()]
+        return (*of_loss, "thresholds.values")
+
     def weighted_form(self) -> WeightedForm:
         return WeightedForm(self._form(), self.catalog_negatives)
 

@@ -100,17 +100,25 @@ class UserBlocks:
             return 0
         return self._divided.n_pairs
 
+    @property
+    def pair_counts(self) -> np.ndarray:
+        """Positive pairs of each user, about: how much work it is."""
+        return self._counts
+
     @cached_property
     def n_pairs(self) -> int:
         """Pairs of an epoch: all positives, and what is visible of histories that make users."""
         return int(self._counts.sum())
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[CatalogBlock]:
+    def epoch(
+        self, epoch: int, *, first_batch: int = 0, owned: range | None = None
+    ) -> Iterator[CatalogBlock]:
         """The blocks of an epoch, counted from 0.
 
         Args:
             epoch: the order depends on it.
             first_batch: leave out the blocks before it, which a resumed run has trained on.
+            owned: rows of the users that are wanted of every block, where processes share them.
         """
         random = generator(self.seed, "order of users", epoch)
         # Users without positives have no loss.
@@ -130,7 +138,12 @@ class UserBlocks:
             # Ascending rows lie closer together in memory.
             rows = np.sort(blocks[number])
             drawn = self._draw(epoch, number, rows)
-            yield CatalogBlock(torch.from_numpy(rows), positives, self._pool, drawn, visible)
+            own = torch.from_numpy(rows)
+            whole = None
+            if owned is not None:
+                whole = own
+                own = own[(own >= owned.start) & (own < owned.stop)]
+            yield CatalogBlock(own, positives, self._pool, drawn, visible, whole)
 
     def _draw(self, epoch: int, number: int, users: np.ndarray) -> Tensor | None:
         if self.n_shared is None:

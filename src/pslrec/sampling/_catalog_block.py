@@ -23,6 +23,7 @@ class CatalogBlock:
             given.
         visible: the part of every history that may make its user's vector, for all users of the
             data; all of it if not given.
+        whole: rows of all users of the step, where these are the ones of one process.
     """
 
     users: Tensor
@@ -30,6 +31,23 @@ class CatalogBlock:
     pool: NegativePool
     drawn: Tensor | None = None
     visible: Rows | None = None
+    whole: Tensor | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the step's pairs these are; 1 unless several processes share a step."""
+        if self.whole is None:
+            return 1.0
+        lengths = self.positives.lengths[self.whole.numpy()]
+        return self.n_pairs / int(lengths.sum())
+
+    def step_pairs(self) -> tuple[Tensor, Tensor]:
+        """Users and items of all pairs of the step, whoever works on them, int64."""
+        users = self.users
+        if self.whole is not None:
+            users = self.whole
+        positions, items = self.positives.positions(users.numpy())
+        return users[torch.from_numpy(positions)], torch.from_numpy(items)
 
     @property
     def lists(self) -> CatalogLists:
@@ -54,26 +72,37 @@ class CatalogBlock:
         """The block's positive pairs as (position of the user in the block, item), int64."""
         return self._positions(self.positives)
 
+    def _positions_within(self, rows: Rows, columns: range) -> tuple[Tensor, Tensor]:
+        owners, items = self._positions(rows)
+        is_within = (items >= columns.start) & (items < columns.stop)
+        return owners[is_within], items[is_within] - columns.start
+
     def _positions(self, rows: Rows) -> tuple[Tensor, Tensor]:
         positions, items = rows.positions(self.users.numpy())
         return torch.from_numpy(positions), torch.from_numpy(items)
 
-    def weights(self, dtype: torch.dtype = torch.float32) -> Tensor:
+    def weights(self, dtype: torch.dtype = torch.float32, columns: range | None = None) -> Tensor:
         """How much every item counts as a negative, shape (block, n_items).
 
         1, or 0 where the item is taken. With noise, all false negatives of a user together have
         the share `noise` of the user's weight.
+
+        Args:
+            dtype: of the weights.
+            columns: the items that are wanted; all by default.
         """
         pool = self.pool
+        if columns is None:
+            columns = range(pool.n_items)
         # Dense, for the plain formulas only; the compiled pass reads the lists as they are.
-        weights = torch.ones((len(self.users), pool.n_items), dtype=dtype)
-        weights[self._positions(pool.taken)] = 0
+        weights = torch.ones((len(self.users), len(columns)), dtype=dtype)
+        weights[self._positions_within(pool.taken, columns)] = 0
         if pool.false_negatives is None or pool.noise <= 0:
             return weights
-        owners, items = self._positions(pool.false_negatives)
-        plain = weights.sum(dim=1)
-        counts = torch.bincount(owners, minlength=len(self.users))
-        counts = counts.to(dtype)
+        owners, items = self._positions_within(pool.false_negatives, columns)
+        users = self.users.numpy()
+        plain = torch.from_numpy(pool.n_items - pool.taken.lengths[users]).to(dtype)
+        counts = torch.from_numpy(pool.false_negatives.lengths[users]).to(dtype)
         # All draws of the false negatives together are to those of the others as noise to
         # 1 - noise.
         # A user without false negatives divides by 0 here, and nobody reads the result.

@@ -27,11 +27,32 @@ class PairBatch:
             (batch, 1 + negatives), int32.
         visible: the part of every history that may make its user's vector, for all users of the
             data; all of it if not given.
+        whole: users and items of all pairs of the step, where these are the ones of one process.
     """
 
     users: Tensor
     candidates: Tensor
     visible: Rows | None = None
+    whole: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the step's pairs these are; 1 unless several processes share a step."""
+        if self.whole is None:
+            return 1.0
+        return len(self.users) / len(self.whole[0])
+
+    def step_pairs(self) -> tuple[Tensor, Tensor]:
+        """Users and items of all pairs of the step, whoever works on them, int64."""
+        if self.whole is None:
+            return self.users, self.positives
+        return self.whole
+
+    def to(self, device: torch.device) -> "PairBatch":
+        """The batch on a device; itself if it is there."""
+        if self.users.device == device:
+            return self
+        return PairBatch(self.users.to(device), self.candidates.to(device), self.visible)
 
     @property
     def positives(self) -> Tensor:
@@ -126,18 +147,28 @@ class PairBatches:
         return self._divided.n_pairs
 
     @property
+    def pair_counts(self) -> np.ndarray:
+        """Positive pairs of each user, about: how much work it is."""
+        counts: np.ndarray = self.pool.taken.lengths
+        return counts
+
+    @property
     def n_pairs(self) -> int:
         """Positive pairs of an epoch."""
         if self._divided is not None:
             return int(self._divided.n_positives.sum())
         return len(self._users)
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[PairBatch]:
+    def epoch(
+        self, epoch: int, *, first_batch: int = 0, owned: range | None = None
+    ) -> Iterator[PairBatch]:
         """The batches of an epoch, counted from 0.
 
         Args:
             epoch: order and negatives depend on it.
             first_batch: leave out the batches before it, which a resumed run has trained on.
+            owned: rows of the users whose pairs are wanted, where processes share every batch;
+                negatives are drawn for these alone, and are what they would be without it.
         """
         order = generator(self.seed, "order of pairs", epoch).permutation(len(self._users))
         visible = None
@@ -149,10 +180,18 @@ class PairBatches:
         pairs = torch.from_numpy(order)
         key = derive_seed(self.seed, "negatives", epoch)
         for start in range(first_batch * self.batch_pairs, len(pairs), self.batch_pairs):
-            yield self._batch(pairs[start : start + self.batch_pairs], key, visible)
+            yield self._batch(pairs[start : start + self.batch_pairs], key, visible, owned)
 
-    def _batch(self, pairs: Tensor, key: int, visible: Rows | None) -> PairBatch:
+    def _batch(
+        self, pairs: Tensor, key: int, visible: Rows | None, owned: range | None
+    ) -> PairBatch:
         users = self._users[pairs]
+        whole = None
+        if owned is not None:
+            whole = (users.long(), self._items[pairs].long())
+            is_owned = (users >= owned.start) & (users < owned.stop)
+            pairs = pairs[is_owned]
+            users = users[is_owned]
         candidates = torch.empty((len(pairs), 1 + self.n_negatives), dtype=torch.int32)
         candidates[:, 0] = self._items[pairs]
         draw_negatives(
@@ -166,4 +205,4 @@ class PairBatches:
             noise=self.pool.noise,
             replacement=self.pool.replacement,
         )
-        return PairBatch(users.long(), candidates, visible)
+        return PairBatch(users.long(), candidates, visible, whole)

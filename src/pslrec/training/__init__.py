@@ -13,8 +13,11 @@ from pslrec.training._events import (
     SettingsChosen,
     SettingsTried,
     TrainingStarted,
+    TryAdvanced,
+    TryStarted,
 )
 from pslrec.training._keeping import Store
+from pslrec.training._layout import Layout, tensors_from_first
 from pslrec.training._objective import SampledObjective
 from pslrec.training._operations import Kernels, Operation, operation_for
 from pslrec.training._options import TrainingOptions
@@ -32,6 +35,7 @@ __all__ = [
     "EstimateMade",
     "Event",
     "Kernels",
+    "Layout",
     "Listener",
     "Operation",
     "Progress",
@@ -44,9 +48,12 @@ __all__ = [
     "TrainingInterrupted",
     "TrainingOptions",
     "TrainingStarted",
+    "TryAdvanced",
+    "TryStarted",
     "build_step",
     "described_memory",
     "memory_estimate",
     "operation_for",
     "scored_tables",
+    "tensors_from_first",
 ]

@@ -115,15 +115,15 @@ def capture(
 ) -> Checkpoint:
     """The state of modules and optimisers.
 
-    Nothing is copied, so it must be written before the next step.
+    Nothing that is on the processor is copied, so it must be written before the next step.
     """
     tensors: dict[str, Tensor] = {}
     for name, module in modules.items():
         for key, value in module.state_dict().items():
-            tensors[f"{name}/{key}"] = value.detach().contiguous()
+            tensors[f"{name}/{key}"] = value.detach().cpu().contiguous()
     for name, optimizer in optimizers.items():
         for key, value in _state_of(optimizer).items():
-            tensors[f"optimizer/{name}/{key}"] = value.detach().contiguous()
+            tensors[f"optimizer/{name}/{key}"] = value.detach().cpu().contiguous()
     return Checkpoint(tensors, progress)
 
 
@@ -155,8 +155,9 @@ def restore(
         for number, parameter in enumerate(_parameters(optimizer)):
             of_parameter = _below(f"{number}/", state)
             if of_parameter:
-                # Copies: the optimiser writes into its state.
-                copies = {key: value.clone() for key, value in of_parameter.items()}
+                # Copies, as the optimiser writes into its state, on the device that it trains on.
+                device = parameter.device
+                copies = {key: value.to(device, copy=True) for key, value in of_parameter.items()}
                 optimizer.state[parameter] = copies
     return checkpoint.progress
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from torch import nn
 
 from pslrec.backbones import Backbone
+from pslrec.kernels import TorchPass
 from pslrec.losses import Loss
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training._operations import Kernels, operation_for
@@ -34,6 +35,7 @@ def memory_estimate(
     loss: Loss,
     batches: PairBatches | UserBlocks,
     kernels: Kernels = "auto",
+    torch_pass: TorchPass | None = None,
 ) -> dict[str, int]:
     """Bytes by what they are for, at the peak of a training step.
 
@@ -44,10 +46,11 @@ def memory_estimate(
         loss: what it is trained for, built.
         batches: what it is trained on.
         kernels: as in `TrainingOptions`.
+        torch_pass: as in `operation_for`.
     """
     tables = _bytes(backbone) + _bytes(loss)
     if isinstance(batches, UserBlocks):
-        operation = operation_for(loss, "catalog", backbone.user_table, kernels)
+        operation = operation_for(loss, "catalog", backbone.user_table, kernels, torch_pass)
         per_candidate = SCORE_BYTES
     else:
         operation = operation_for(loss, "sampled", backbone.user_table, kernels)
@@ -62,7 +65,7 @@ def memory_estimate(
         "moments": 2 * tables,
         "representations": _representations(backbone, loss, batches),
         "histories": DIVIDED_BYTES * batches.n_divided,
-        "batch": per_candidate * batches.n_candidates,
+        "batch": operation.held_bytes(per_candidate * batches.n_candidates, backbone.user_table),
         "libraries": LIBRARY_BYTES,
     }
 

@@ -77,6 +77,34 @@ class CheckpointSaved:
 
 
 @dataclass(frozen=True)
+class TryStarted:
+    """While `auto` chooses settings: before each short training.
+
+    Args:
+        settings: what is tried, in words.
+        number: of the try, from 1.
+        n_tries: how many there are at the most; 0 if that is not known.
+        n_trainings: how many trainings the try takes, on as many validation parts.
+    """
+
+    settings: str
+    number: int
+    n_tries: int
+    n_trainings: int
+
+
+@dataclass(frozen=True)
+class TryAdvanced:
+    """After each step of a training that `auto` makes in order to choose settings.
+
+    Args:
+        done: the share of this training that is over.
+    """
+
+    done: float
+
+
+@dataclass(frozen=True)
 class SettingsTried:
     """While `auto` chooses settings: after each short training.
 
@@ -103,7 +131,9 @@ class SettingsChosen:
 
 
 Event = (
-    SettingsTried
+    TryStarted
+    | TryAdvanced
+    | SettingsTried
     | SettingsChosen
     | TrainingStarted
     | EstimateMade

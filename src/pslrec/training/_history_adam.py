@@ -6,6 +6,7 @@ from torch import Tensor
 from pslrec.backbones import Backbone
 from pslrec.losses import Loss
 from pslrec.rows import Rows
+from pslrec.training._layout import Layout
 from pslrec.training._lookup_adam import LookupAdam
 
 
@@ -19,9 +20,16 @@ class HistoryAdam(LookupAdam):
     """
 
     def __init__(
-        self, backbone: Backbone, loss: Loss, *, learning_rate: float, weight_decay: float
+        self,
+        backbone: Backbone,
+        loss: Loss,
+        layout: Layout,
+        *,
+        learning_rate: float,
+        weight_decay: float,
     ) -> None:
-        super().__init__(backbone, loss, learning_rate=learning_rate, weight_decay=weight_decay)
+        rates = {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        super().__init__(backbone, loss, layout, **rates)
         self._backbone = backbone
         self._vectors = torch.empty(0)
 
@@ -35,10 +43,16 @@ class HistoryAdam(LookupAdam):
     def step(self, users: Tensor, user_gradient: Tensor, item_gradient: Tensor) -> None:  # noqa: ARG002
         """Move all rows of both tables; the gradients are overwritten."""
         self._step += 1
+        # The sum over processes is on its way while the other gradient is made.
+        items_summed = self._layout.start_item_sum(item_gradient)
         table = self._backbone.user_table
         (gradient,) = torch.autograd.grad(self._vectors, table, user_gradient)
-        self._users.update_all(gradient.contiguous(), self._rule, self._step)
+        gradient = gradient.contiguous()
+        users_summed = self._layout.start_item_sum(gradient)
+        items_summed.wait()
         self._move_items(item_gradient)
+        users_summed.wait()
+        self._users.update_all(gradient, self._rule, self._step)
 
     def settle(self) -> None:
         """Everything always is up to date."""

@@ -9,6 +9,7 @@ from torch import nn
 
 from pslrec.backbones import Backbone
 from pslrec.training._checkpoint import Checkpoint, Progress, capture, restore
+from pslrec.training._layout import Layout
 
 
 class Store(Protocol):
@@ -35,6 +36,7 @@ class Keeper:
         modules: what is trained, by name.
         optimizers: what moves it, by name.
         every_seconds: time between two checkpoints.
+        layout: which part of all this the process holds.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class Keeper:
         optimizers: Mapping[str, Any],
         *,
         every_seconds: float,
+        layout: Layout,
     ) -> None:
         self._store = store
         self._modules = modules
         self._optimizers = optimizers
         self._every_seconds = every_seconds
+        self._layout = layout
         self._last = time.monotonic()
         # For messages about a run that diverged: what is left of it.
         self.kept = "no checkpoint had been written yet"
@@ -60,22 +64,43 @@ class Keeper:
 
     def begin(self) -> Progress:
         """Where the run is: at the store's checkpoint, which is restored, or at the beginning."""
-        checkpoint = self._store.load_checkpoint()
+        checkpoint = self._own_checkpoint()
         if checkpoint is None:
             return Progress()
         progress = restore(checkpoint, self._modules, self._optimizers)
         self.kept = _described(progress)
         return progress
 
+    def _own_checkpoint(self) -> Checkpoint | None:
+        group = self._layout.group
+        checkpoint = None
+        text: str | None = None
+        if group.is_first:
+            checkpoint = self._store.load_checkpoint()
+        if group.is_single:
+            return checkpoint
+        tensors = None
+        if checkpoint is not None:
+            text = checkpoint.progress.to_json()
+            tensors = checkpoint.tensors
+        text = group.from_first(text)
+        if text is None:
+            return None
+        return Checkpoint(self._layout.received(tensors), Progress.from_json(text))
+
     def keep(self, progress: Progress) -> None:
         """Write a checkpoint."""
-        self._store.save_checkpoint(capture(self._modules, self._optimizers, progress))
+        own = capture(self._modules, self._optimizers, progress)
+        tensors = self._layout.gathered(own.tensors)
+        if self._layout.group.is_first:
+            self._store.save_checkpoint(Checkpoint(tensors, progress))
         self.kept = _described(progress)
         self._last = time.monotonic()
 
     def keep_best(self, backbone: Backbone, epoch: int) -> None:
-        """Write the backbone as the best one so far."""
-        self._store.save_best(backbone, epoch)
+        """Write the backbone, with all rows of its tables, as the best one so far."""
+        if self._layout.group.is_first:
+            self._store.save_best(backbone, epoch)
 
     def spoilt(self) -> str | None:
         """The name of a tensor that is infinite or not a number, if there is one."""

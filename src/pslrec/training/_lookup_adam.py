@@ -10,6 +10,7 @@ from pslrec.backbones import Backbone
 from pslrec.kernels import AdamRule, AdamTable
 from pslrec.losses import Loss
 from pslrec.rows import Rows
+from pslrec.training._layout import Layout
 
 
 class LookupAdam:
@@ -21,13 +22,23 @@ class LookupAdam:
     Args:
         backbone: whose tables are trained, in place.
         loss: tells how the tables are scored, and may have parameters of its own.
+        layout: which rows of the tables this process holds; what all hold moves by the sum of
+            their gradients.
         learning_rate: of the tables.
         weight_decay: coupled into the gradient.
     """
 
     def __init__(
-        self, backbone: Backbone, loss: Loss, *, learning_rate: float, weight_decay: float
+        self,
+        backbone: Backbone,
+        loss: Loss,
+        layout: Layout,
+        *,
+        learning_rate: float,
+        weight_decay: float,
     ) -> None:
+        self._layout = layout
+        self._first_user = backbone.first_user
         self._learning_rate = learning_rate
         self._rule = AdamRule(learning_rate, weight_decay)
         is_normalized = loss.similarity == "half-cosine"
@@ -53,8 +64,13 @@ class LookupAdam:
             users: their rows.
             visible: as in `Backbone.users_of`; rows of a table have no history.
         """
-        vectors = self._users.fetch(users, self._rule, self._step)
+        vectors = self._users.fetch(self._rows(users), self._rule, self._step)
         return vectors, self._item_vectors()
+
+    def _rows(self, users: Tensor) -> Tensor:
+        if self._first_user:
+            return users - self._first_user
+        return users
 
     def _item_vectors(self) -> Tensor:
         if not self._items.is_normalized:
@@ -68,12 +84,17 @@ class LookupAdam:
     def step(self, users: Tensor, user_gradient: Tensor, item_gradient: Tensor) -> None:
         """Move users that were fetched, and all items; the gradients are overwritten."""
         self._step += 1
-        self._users.update(users, user_gradient, self._rule, self._step)
+        # The users of other processes pulled at the items, too; while their sum is on its way,
+        # the users move.
+        summed = self._layout.start_item_sum(item_gradient)
+        self._users.update(self._rows(users), user_gradient, self._rule, self._step)
+        summed.wait()
         self._move_items(item_gradient)
 
     def _move_items(self, gradient: Tensor) -> None:
         self._items.update_all(gradient, self._rule, self._step, out=self._directions)
         if self.of_loss is not None:
+            self._layout.sum_gradients(self.of_loss)
             self.of_loss.step()
 
     def zero_grad(self) -> None:

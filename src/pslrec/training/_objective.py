@@ -19,25 +19,32 @@ class SampledObjective:
         backbone: what gives the representations.
         loss: what is minimised, built.
         kernels: `plain` computes the loss as it is written, `auto` fused where that is possible.
+        n_processes: how many share a step.
     """
 
-    def __init__(self, backbone: Backbone, loss: Loss, kernels: Kernels = "auto") -> None:
+    def __init__(
+        self, backbone: Backbone, loss: Loss, kernels: Kernels = "auto", *, n_processes: int = 1
+    ) -> None:
         self.backbone = backbone
         self.loss = loss
         self._kernels = kernels
+        self._n_processes = n_processes
 
     def __call__(self, representations: Representations, batch: PairBatch) -> Tensor:
         """One number to minimise."""
+        batch = batch.to(representations.users.device)
         # Only the batch's users are normalised.
         batch_users = self.backbone.users_of(representations, batch.users, batch.visible)
         of_batch = representations._replace(users=batch_users)
         users, items, _ = scored_tables(of_batch, self.loss.similarity)
         operation = operation_for(self.loss, "sampled", users, self._kernels)
         value = operation.value(users, items, batch)
-        auxiliary = self.backbone.auxiliary_loss(representations, batch.users, batch.positives)
+        pairs = batch.step_pairs()
+        auxiliary = self.backbone.auxiliary_loss(representations, *pairs)
         if auxiliary is None:
             return value
-        return value + auxiliary
+        # It compares all pairs of the step with each other, so every process computes all of it.
+        return value + auxiliary / self._n_processes
 
     def step_of(self, batch: PairBatch) -> Step:
         """The batch as a loss sees it after the step."""
@@ -46,6 +53,7 @@ class SampledObjective:
             # By what the step saw: a loss compares these scores with those of the step.
             return self.score(users, items, batch.visible)
 
+        batch = batch.to(self.backbone.user_table.device)
         return Step(batch.users, batch.positives, batch.negatives, score)
 
     @torch.no_grad()

@@ -14,37 +14,52 @@ from pslrec.forms import FusedForm, WeightedForm
 from pslrec.kernels import (
     CatalogPass,
     PositiveWeighting,
+    TorchPass,
     catalog_row_values,
     runs_compiled,
     sampled_log_sum,
     sampled_scores,
     takes_catalog,
     takes_sampled,
+    takes_torch,
+    torch_catalog_value,
 )
 from pslrec.losses import Loss
 from pslrec.sampling import CatalogBlock, PairBatch
 from pslrec.training._catalog_views import catalog_factors, catalog_view
 from pslrec.training._scores import SCALES
 
-Kernels = Literal["auto", "plain"]
+Kernels = Literal["auto", "torch", "plain"]
 Negatives = Literal["sampled", "catalog"]
 Gradients = Callable[[], tuple[Tensor, Tensor]]
 
 
 def operation_for(
-    loss: Loss, negatives: Negatives, vectors: Tensor, kernels: Kernels = "auto"
+    loss: Loss,
+    negatives: Negatives,
+    vectors: Tensor,
+    kernels: Kernels = "auto",
+    torch_pass: TorchPass | None = None,
 ) -> "Operation":
     """The fastest operation that computes a loss; here, and nowhere else, a formula is substituted.
 
-    With `kernels="plain"`, or where the compiled module does not take the vectors, the loss is
-    computed as it is written, and every breakpoint in it is hit.
+    Where the compiled module does not take the vectors, exact training runs the same algorithm in
+    torch. With `kernels="plain"`, or where neither has an operation, the loss is computed as it is
+    written, and every breakpoint in it is hit.
 
     Args:
         loss: what is to be computed.
         negatives: `sampled` for a `PairBatch`, `catalog` for a `CatalogBlock`, shared or not.
         vectors: such as those the operation will be given; their type and device decide.
-        kernels: `auto`, or `plain` for the formula in any case.
+        kernels: `auto`; `torch` for the operation in torch wherever there is one; or `plain` for
+            the formula in any case.
+        torch_pass: how the operation in torch is made. Products of another type than the compiled
+            module has take that operation.
     """
+    if negatives == "catalog":
+        in_torch = _operation_in_torch(loss, vectors, kernels, torch_pass or TorchPass())
+        if in_torch is not None:
+            return in_torch
     may_fuse = kernels == "auto" and runs_compiled(vectors)
     weighted = loss.weighted_form()
     if may_fuse and weighted is not None:
@@ -64,6 +79,23 @@ def operation_for(
     return CatalogFormula(loss)
 
 
+def _operation_in_torch(
+    loss: Loss, vectors: Tensor, kernels: Kernels, torch_pass: TorchPass
+) -> "CatalogTorch | None":
+    """The pass in torch, if it is wanted rather than the compiled one, and exists for the loss."""
+    is_other_product = torch_pass.products != "float32"
+    may_be_compiled = kernels == "auto" and runs_compiled(vectors) and not is_other_product
+    if kernels == "plain" or may_be_compiled:
+        return None
+    weighted = loss.weighted_form()
+    if weighted is not None and takes_torch(vectors, weighted.form):
+        return CatalogTorch(loss, weighted.form, torch_pass, draws=weighted.catalog_negatives)
+    form = loss.fused_form()
+    if form is not None and takes_torch(vectors, form):
+        return CatalogTorch(loss, form, torch_pass)
+    return None
+
+
 class Operation(ABC):
     """The mean loss of a batch, from the vectors of its users and of all items.
 
@@ -78,15 +110,35 @@ class Operation(ABC):
         self._loss = loss
         self._scale = SCALES[loss.similarity]
 
+    def held_bytes(self, of_batch: int, vectors: Tensor) -> int:  # noqa: ARG002
+        """Bytes held for a batch at most.
+
+        Args:
+            of_batch: what all of its scores need at once.
+            vectors: such as those that the operation will be given.
+        """
+        return of_batch
+
     @abstractmethod
+    def mean(self, users: Tensor, items: Tensor, batch: Any) -> Tensor:
+        """The mean loss of the batch's pairs, differentiable in both tables; arguments as below."""
+
     def value(self, users: Tensor, items: Tensor, batch: Any) -> Tensor:
-        """One number, differentiable in both tables.
+        """What the batch adds to the mean loss of its step: all of it, in a single process.
 
         Args:
             users: a row per user of the batch, shape (batch, dimension).
             items: all items, shape (n_items, dimension).
             batch: whose vectors these are.
         """
+        if len(batch.users) == 0:
+            # Other processes have all pairs of this step. The sum is 0, and so is its gradient.
+            return 0.0 * (users.sum() + items.sum())
+        value = self.mean(users, items, batch)
+        if batch.whole is None:
+            return value
+        share: float = batch.share
+        return value * share
 
     def value_and_gradients(
         self, users: Tensor, items: Tensor, batch: Any
@@ -113,7 +165,7 @@ def _gradient(leaf: Tensor) -> Tensor:
 class SampledFormula(Operation):
     """A loss as it is written, on the scores of sampled candidates."""
 
-    def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
         scores = sampled_scores(users, items, batch.candidates, self._scale)
         extras = {}
         # Row numbers of 8 bytes cost more than the scores, so they are made on demand only.
@@ -133,7 +185,7 @@ class SampledFused(Operation):
         super().__init__(loss)
         self._form = form
 
-    def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
         return self._form.factor * self._values(users, items, batch).mean()
 
     def _values(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
@@ -150,7 +202,7 @@ class SampledFused(Operation):
 class SampledWeighted(SampledFused):
     """The same for a loss that weighs its positives."""
 
-    def value(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: PairBatch) -> Tensor:
         values = self._values(users, items, batch)
         # Once more for the positives, which are one candidate of a thousand.
         positives = batch.candidates[:, :1].contiguous()
@@ -162,7 +214,7 @@ class SampledWeighted(SampledFused):
 class CatalogFormula(Operation):
     """A loss as it is written, on the scores of all items."""
 
-    def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
         view = catalog_view(self._loss, users, items, batch)
         return self._loss.catalog_values(view).mean()
 
@@ -170,7 +222,7 @@ class CatalogFormula(Operation):
 class CatalogOfFactors(Operation):
     """A loss as it writes itself in log-sums of products, which are fused."""
 
-    def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
         factors = catalog_factors(self._loss, users, items, batch)
         return self._loss.catalog_values_of_factors(factors).mean()
 
@@ -186,7 +238,7 @@ class CatalogFused(Operation):
         # Holds no memory before its first use, which `value` never makes.
         self._pass = CatalogPass()
 
-    def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
         if batch.drawn is None:
             values = catalog_row_values(users, items, batch.lists, self._form, scale=self._scale)
             total = values.sum()
@@ -196,28 +248,29 @@ class CatalogFused(Operation):
             part = reduced.block
             rows = items.index_select(0, reduced.columns)
             values = catalog_row_values(users, rows, part.lists, self._form, scale=self._scale)
-            total = values.sum() + self._logarithms_of_shares(reduced.shares, part)
+            total = values.sum() + _logarithms_of_shares(self._form, reduced.shares, part)
         return self._form.factor * total.to(users.dtype) / batch.n_pairs
-
-    def _logarithms_of_shares(self, shares: Tensor, part: CatalogBlock) -> float:
-        # A sum over the part stands for one over the whole; a mean stands for itself.
-        if self._form.kind == "mean":
-            return 0.0
-        counts = torch.from_numpy(part.positives.lengths)
-        return float((shares.log() * counts).sum())
 
     def value_and_gradients(
         self, users: Tensor, items: Tensor, batch: CatalogBlock
     ) -> tuple[Tensor, Gradients]:
         """See `Operation`; without a graph, whose bookkeeping a small step would feel."""
-        if batch.drawn is not None:
+        if batch.drawn is not None or len(batch.users) == 0:
             return super().value_and_gradients(users, items, batch)
-        factor = self._form.factor / batch.n_pairs
+        factor = self._form.factor * batch.share / batch.n_pairs
         self._pass.scores((users, items), scale=self._scale)
         values = self._pass.values(batch.lists, self._form)
         # A handful of numbers, which numpy adds before torch would have begun.
         value = torch.tensor(float(values.numpy().sum()) * factor, dtype=torch.float64)
         return value, lambda: self._pass.gradients(users, items, factor * self._scale)
+
+
+def _logarithms_of_shares(form: FusedForm, shares: Tensor, part: CatalogBlock) -> float:
+    # A sum over the part stands for one over the whole; a mean stands for itself.
+    if form.kind == "mean":
+        return 0.0
+    counts = torch.from_numpy(part.positives.lengths)
+    return float((shares.log() * counts).sum())
 
 
 class CatalogWeighted(Operation):
@@ -232,7 +285,7 @@ class CatalogWeighted(Operation):
         # As in `CatalogFused`.
         self._pass = CatalogPass()
 
-    def value(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+    def mean(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
         part = batch
         rows = items
         if batch.drawn is not None:
@@ -246,7 +299,7 @@ class CatalogWeighted(Operation):
             part.lists,
             self._form,
             scale=self._scale,
-            weighting=self._weighting(batch),
+            weighting=_weighting(self._loss, batch, self._draws),
         )
         return self._form.factor * values.sum().to(users.dtype) / batch.n_pairs
 
@@ -254,17 +307,69 @@ class CatalogWeighted(Operation):
         self, users: Tensor, items: Tensor, batch: CatalogBlock
     ) -> tuple[Tensor, Gradients]:
         """See `CatalogFused`."""
-        if batch.drawn is not None:
+        if batch.drawn is not None or len(batch.users) == 0:
             return super().value_and_gradients(users, items, batch)
-        factor = self._form.factor / batch.n_pairs
+        factor = self._form.factor * batch.share / batch.n_pairs
         self._pass.scores((users, items), scale=self._scale)
-        values = self._pass.weighted_values(batch.lists, self._form, self._weighting(batch))
+        weighting = _weighting(self._loss, batch, self._draws)
+        values = self._pass.weighted_values(batch.lists, self._form, weighting)
         value = factor * values.sum()
         return value, lambda: self._pass.gradients(users, items, factor * self._scale)
 
-    def _weighting(self, batch: CatalogBlock) -> PositiveWeighting:
-        # The rows of a block that was reduced to a part of the catalogue are still these users.
-        def weigh(scores: Tensor, owners: Tensor) -> Tensor:
-            return self._loss.positive_weights(scores, batch.users[owners])
 
-        return PositiveWeighting(weigh, self._draws)
+def _weighting(loss: Loss, batch: CatalogBlock, draws: int) -> PositiveWeighting:
+    # The rows of a block that was reduced to a part of the catalogue are still these users.
+    def weigh(scores: Tensor, owners: Tensor) -> Tensor:
+        users = batch.users.to(owners.device)
+        return loss.positive_weights(scores, users[owners])
+
+    return PositiveWeighting(weigh, draws)
+
+
+class CatalogTorch(Operation):
+    """Scores, loss and gradient of all items by the algorithm of the compiled pass, in torch.
+
+    Args:
+        loss: what is computed.
+        form: its formula, or the one that its weights multiply.
+        torch_pass: types and memory.
+        draws: N of a loss that weighs its positives.
+    """
+
+    is_fused = True
+
+    def __init__(
+        self, loss: Loss, form: FusedForm, torch_pass: TorchPass, *, draws: int | None = None
+    ) -> None:
+        super().__init__(loss)
+        self._form = form
+        self._torch_pass = torch_pass
+        self._draws = draws
+
+    def held_bytes(self, of_batch: int, vectors: Tensor) -> int:  # noqa: ARG002
+        """See `Operation`; users are taken in blocks of bounded memory."""
+        return self._torch_pass.bytes_for(vectors.device)
+
+    def mean(self, users: Tensor, items: Tensor, batch: CatalogBlock) -> Tensor:
+        part = batch
+        rows = items
+        more = 0.0
+        weighting = None
+        if self._draws is not None:
+            weighting = _weighting(self._loss, batch, self._draws)
+        if batch.drawn is not None:
+            reduced = batch.reduced()
+            part = reduced.block
+            rows = items.index_select(0, reduced.columns.to(items.device))
+            if weighting is None:
+                more = _logarithms_of_shares(self._form, reduced.shares, part)
+        total = torch_catalog_value(
+            users,
+            rows,
+            part.lists,
+            self._form,
+            scale=self._scale,
+            weighting=weighting,
+            how=self._torch_pass,
+        )
+        return self._form.factor * (total + more) / batch.n_pairs

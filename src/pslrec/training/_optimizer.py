@@ -5,6 +5,8 @@ from torch.optim import Adam
 from pslrec.backbones import Backbone
 from pslrec.losses import Loss, Phase
 
+FUSED_DEVICES = ("cpu", "cuda", "mps")
+
 
 def build_optimizers(
     backbone: Backbone, loss: Loss, *, learning_rate: float, weight_decay: float
@@ -27,5 +29,9 @@ def build_optimizers(
             # First: a checkpoint names the parameters of an optimiser by their number.
             tables = [backbone.user_table, backbone.item_table]
             groups = [{"params": tables, "lr": learning_rate}, *groups]
-        optimizers[phase] = Adam(groups, lr=learning_rate, weight_decay=weight_decay, fused=True)
+        # Torch has a fused step for these devices only.
+        is_fused = backbone.item_table.device.type in FUSED_DEVICES
+        optimizers[phase] = Adam(
+            groups, lr=learning_rate, weight_decay=weight_decay, fused=is_fused
+        )
     return optimizers

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pslrec.errors import ConfigError
+from pslrec.kernels import DEVICE_NAMES, Products, TorchPass, is_device_name
 from pslrec.training._operations import Kernels
 
 # By the share of the horizon that is done. They never reach 0 within it, as an epoch that moves
@@ -35,8 +36,14 @@ class TrainingOptions:
         horizon: epochs over which the schedule falls; `epochs` if not given. A training that
             repeats the first epochs of a longer one names the length of that one here, so that
             each epoch has the learning rate that it had there.
-        kernels: `auto` computes the loss by a fused operation where there is one; `plain` computes
-            it as it is written, slower and equal up to rounding.
+        kernels: `auto` computes the loss by a fused operation where there is one; `torch` takes
+            the one that is written in torch, on the CPU as well; `plain` computes the loss as it
+            is written, slower and equal up to rounding.
+        device: where the model is trained: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto` for the first
+            one that this machine has.
+        products: type of the matrix products in the fused operation of torch; `bfloat16` takes
+            that operation on the CPU as well.
+        compile: have `torch.compile` fuse what that operation does to rows of scores.
     """
 
     learning_rate: float = 0.01
@@ -49,6 +56,14 @@ class TrainingOptions:
     seed: int = 2024
     horizon: int | None = None
     kernels: Kernels = "auto"
+    device: str = "cpu"
+    products: Products = "float32"
+    compile: bool = False
+
+    @property
+    def torch_pass(self) -> TorchPass:
+        """How the fused operation in torch is made."""
+        return TorchPass(self.products, compile=self.compile)
 
     def rate_factor(self, epoch: int) -> float:
         """What part of the learning rate an epoch, counted from 0, is trained with.
@@ -87,6 +102,17 @@ class TrainingOptions:
         if self.kernels not in get_args(Kernels):
             allowed = ", ".join(get_args(Kernels))
             raise ConfigError(f"`kernels` must be one of {allowed}, got {self.kernels!r}")
+        if self.products not in get_args(Products):
+            allowed = ", ".join(get_args(Products))
+            raise ConfigError(f"`products` must be one of {allowed}, got {self.products!r}")
+        if self.products == "bfloat16" and self.kernels == "plain":
+            raise ConfigError(
+                "`products` must be float32 with `kernels` plain, which computes a loss as it is "
+                "written; set `kernels` to auto or torch"
+            )
+        # Whether the machine has it is asked where training begins: settings may be read anywhere.
+        if not is_device_name(self.device):
+            raise ConfigError(f"`device` must be {DEVICE_NAMES}, got {self.device!r}")
         if not 0 < self.learning_rate < math.inf:
             raise ConfigError(
                 f"`learning_rate` must be positive and finite, got {self.learning_rate}"

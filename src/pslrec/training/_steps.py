@@ -3,6 +3,7 @@
 There are two ways, for tables and for anything else; for the trainer they are the same.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -10,16 +11,22 @@ import torch
 from torch import Tensor
 
 from pslrec.backbones import Backbone
-from pslrec.kernels import takes_adam
+from pslrec.distributed import Group
+from pslrec.errors import ConfigError
+from pslrec.kernels import runs_compiled, takes_adam
 from pslrec.losses import Loss, Phase
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._history_adam import HistoryAdam
+from pslrec.training._layout import Layout
 from pslrec.training._lookup_adam import LookupAdam
 from pslrec.training._objective import SampledObjective
-from pslrec.training._operations import Gradients, operation_for
+from pslrec.training._operations import CatalogFormula, Gradients, operation_for
 from pslrec.training._optimizer import build_optimizers
 from pslrec.training._options import TrainingOptions
+from pslrec.training._sharded_step import ShardedStep
+
+_LOG = logging.getLogger(__name__)
 
 MakeGenerator = Callable[[], torch.Generator]
 
@@ -57,10 +64,16 @@ class DenseStep:
     """All representations, their gradient by autograd, dense Adam on both tables."""
 
     def __init__(
-        self, backbone: Backbone, loss: Loss, objective: Any, options: TrainingOptions
+        self,
+        backbone: Backbone,
+        loss: Loss,
+        objective: Any,
+        options: TrainingOptions,
+        layout: Layout,
     ) -> None:
         self.backbone = backbone
         self.objective = objective
+        self._layout = layout
         optimizers = build_optimizers(
             backbone,
             loss,
@@ -82,6 +95,7 @@ class DenseStep:
     def move(self, loss: Tensor, phase: Phase) -> None:
         """See `ModelStep`."""
         loss.backward()
+        self._layout.sum_gradients(self.optimizers[phase])
         self.optimizers[phase].step()
 
     def settle(self) -> None:
@@ -100,14 +114,20 @@ class LookupStep:
     """
 
     def __init__(
-        self, backbone: Backbone, loss: Loss, objective: CatalogObjective, options: TrainingOptions
+        self,
+        backbone: Backbone,
+        loss: Loss,
+        objective: CatalogObjective,
+        options: TrainingOptions,
+        layout: Layout,
     ) -> None:
         self.objective = objective
+        self._layout = layout
         rates = {"learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
         make_tables = LookupAdam
         if backbone.sums_histories:
             make_tables = HistoryAdam
-        self._tables = make_tables(backbone, loss, **rates)
+        self._tables = make_tables(backbone, loss, layout, **rates)
         # Beside the tables there are the loss's own parameters, and those of its adversary.
         others: dict[str, Any] = {}
         if self._tables.of_loss is not None:
@@ -117,7 +137,9 @@ class LookupStep:
         self.optimizers: dict[str, Any] = {"model": self._tables, **others}
         self._rates = _Rates(others)
         # Chosen once, so that the memory of its pass is kept from step to step.
-        self._operation = operation_for(loss, "catalog", backbone.user_table, options.kernels)
+        self._operation = operation_for(
+            loss, "catalog", backbone.user_table, options.kernels, options.torch_pass
+        )
         self._gradients: Gradients | None = None
         self._users = torch.empty(0, dtype=torch.int64)
 
@@ -135,6 +157,7 @@ class LookupStep:
         """See `ModelStep`."""
         if phase != "model":
             loss.backward()
+            self._layout.sum_gradients(self.optimizers[phase])
             self.optimizers[phase].step()
         elif self._gradients is not None:
             self._tables.step(self._users, *self._gradients())
@@ -166,7 +189,11 @@ class _Rates:
 
 
 def build_step(
-    backbone: Backbone, loss: Loss, batches: PairBatches | UserBlocks, options: TrainingOptions
+    backbone: Backbone,
+    loss: Loss,
+    batches: PairBatches | UserBlocks,
+    options: TrainingOptions,
+    layout: Layout | None = None,
 ) -> ModelStep:
     """The fastest step there is for this backbone, these batches and this machine.
 
@@ -175,12 +202,41 @@ def build_step(
         loss: what it is trained for, built.
         batches: blocks of users for exact training, or pairs.
         options: learning rates, and whether the loss is computed as it is written.
+        layout: which rows of the tables this process holds; all by default.
     """
+    if layout is None:
+        layout = Layout(backbone, loss, batches, Group())
+    if layout.shards_items:
+        return ShardedStep(backbone, loss, batches, options, layout)
+    n_processes = layout.group.size
     if not isinstance(batches, UserBlocks):
-        sampled = SampledObjective(backbone, loss, options.kernels)
-        return DenseStep(backbone, loss, sampled, options)
-    exact = CatalogObjective(backbone, loss, options.kernels)
+        if options.products != "float32":
+            raise ConfigError(
+                f"`products` must be float32 with sampled negatives, got {options.products}; set "
+                '`sampling.negatives` to "catalog" or "shared:N"'
+            )
+        sampled = SampledObjective(backbone, loss, options.kernels, n_processes=n_processes)
+        return DenseStep(backbone, loss, sampled, options, layout)
+    _tell_of_formula(backbone, loss, options)
+    exact = CatalogObjective(
+        backbone, loss, options.kernels, options.torch_pass, n_processes=n_processes
+    )
     has_own_step = backbone.is_lookup or backbone.sums_histories
     if has_own_step and takes_adam(backbone.user_table):
-        return LookupStep(backbone, loss, exact, options)
-    return DenseStep(backbone, loss, exact, options)
+        return LookupStep(backbone, loss, exact, options, layout)
+    return DenseStep(backbone, loss, exact, options, layout)
+
+
+def _tell_of_formula(backbone: Backbone, loss: Loss, options: TrainingOptions) -> None:
+    """Say so where a loss is computed as it is written although nobody asked for that."""
+    if options.kernels == "plain":
+        return
+    vectors = backbone.item_table
+    operation = operation_for(loss, "catalog", vectors, options.kernels, options.torch_pass)
+    if isinstance(operation, CatalogFormula) and not runs_compiled(vectors):
+        _LOG.warning(
+            "loss `%s` has no fused operation on the device %s and is computed as it is written, "
+            "every positive against every negative, in pieces of bounded memory",
+            loss.name,
+            vectors.device,
+        )

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import torch
 
 from pslrec.backbones import Backbone
+from pslrec.distributed import Group
 from pslrec.errors import PslrecError
+from pslrec.kernels import device_named
 from pslrec.losses import DivergenceError, Loss, Phase
 from pslrec.sampling import CatalogBlock, PairBatch, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
@@ -23,6 +25,7 @@ from pslrec.training._events import (
     TrainingStarted,
 )
 from pslrec.training._keeping import Keeper, Store
+from pslrec.training._layout import Layout
 from pslrec.training._options import TrainingOptions
 from pslrec.training._steps import build_step
 from pslrec.training._stopping import GentleStop, TrainingInterrupted
@@ -44,6 +47,9 @@ class Trainer:
         validate: the value of the backbone by which the best epoch is chosen, higher is better;
             without it the last epoch is best.
         listeners: called with every event.
+        group: the processes that train together, each with a trainer like this one; the store and
+            the listeners of the first one are told.
+        shard_items: divide the items among the processes, too.
     """
 
     def __init__(
@@ -56,21 +62,32 @@ class Trainer:
         store: Store,
         validate: Callable[[], float] | None = None,
         listeners: tuple[Listener, ...] = (),
+        group: Group | None = None,
+        shard_items: bool = False,
     ) -> None:
+        self._group = group or Group()
+        self._layout = Layout(backbone, loss, batches, self._group, shard_items=shard_items)
         self.backbone = backbone
         self.loss = loss
         self.batches = batches
         self.options = options
         self._validate = validate
         self._listeners = listeners
-        self._model_step = build_step(backbone, loss, batches, options)
+        device = device_named(options.device)
+        backbone.to(device)
+        loss.to(device)
+        self._model_step = build_step(backbone, loss, batches, options, self._layout)
         self._keeper = Keeper(
             store,
             {"backbone": backbone, "loss": loss},
             self._model_step.optimizers,
             every_seconds=options.checkpoint_seconds,
+            layout=self._layout,
         )
         self._stop = GentleStop()
+        # What was last agreed on; one process cannot stop or write without the others.
+        self._must_stop = False
+        self._must_keep = False
         self._pace = Pace()
 
     def fit(self, *, pause: Callable[[int], bool] | None = None) -> Progress:
@@ -93,7 +110,7 @@ class Trainer:
                     self._checkpoint(progress)
                     break
                 self._run_epoch(progress)
-        if self._stop.is_requested:
+        if self._is_any(self._stop.is_requested):
             # Asked for after the last step; a caller that trains several models must hear of it.
             raise TrainingInterrupted(f"stopped after epoch {progress.epoch}; all of it is saved")
         return progress
@@ -124,7 +141,8 @@ class Trainer:
         self._model_step.scale_rate(self.options.rate_factor(progress.epoch))
         # Seconds of training alone: neither checkpoints nor listeners are in them.
         started = time.perf_counter()
-        for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch):
+        own = self._layout.batch_users
+        for batch in self.batches.epoch(progress.epoch, first_batch=progress.batch, owned=own):
             value = self._step(batch, phase, progress)
             progress.seconds += time.perf_counter() - started
             progress.count_step(value)
@@ -144,14 +162,37 @@ class Trainer:
         try:
             loss = self._model_step.loss_of(batch, phase, noise)
         except DivergenceError as error:
+            # The others must hear of it in this step, before they wait for the next one.
+            self._agree(math.nan)
             raise self._diverged(str(error), progress, progress.batch + 1) from error
-        value = float(loss.detach())
+        value = self._agree(float(loss.detach()))
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}", progress, progress.batch + 1)
         # Only after the check: a step on a loss that is not finite would spoil the parameters.
         self._model_step.move(loss, phase)
         self.loss.after_step(self._model_step.objective.step_of(batch))
         return value
+
+    def _agree(self, value: float) -> float:
+        """The loss of the whole step, from this process's part, and what is to be done after it."""
+        if self._group.is_single:
+            return value
+        # Clocks differ, so the first process decides when to write; anybody may be told to stop.
+        is_due = self._keeper.is_due and self._group.is_first
+        numbers = torch.tensor([value, self._stop.is_requested, is_due], dtype=torch.float64)
+        self._group.sum(numbers)
+        total, stops, keeps = numbers.tolist()
+        self._must_stop = stops > 0
+        self._must_keep = keeps > 0
+        return float(total)
+
+    def _is_any(self, condition: bool) -> bool:
+        """Whether it holds in any of the processes."""
+        if self._group.is_single:
+            return condition
+        number = torch.tensor([float(condition)])
+        self._group.sum(number)
+        return bool(number > 0)
 
     def _diverged(self, what: str, progress: Progress, batch: int) -> TrainingDivergedError:
         return TrainingDivergedError(
@@ -167,24 +208,22 @@ class Trainer:
         # A finite loss may have a gradient that is not. The step after it would show that, but what
         # it spoilt would be saved by then.
         spoilt = self._keeper.spoilt()
+        if self._is_any(spoilt is not None) and spoilt is None:
+            spoilt = "a table of another process"
         if spoilt is not None:
             raise self._diverged(f"`{spoilt}` became infinite or not a number", progress, batch)
 
     def _finish_epoch(self, progress: Progress) -> None:
         epoch = progress.epoch + 1
         is_last = epoch == self.options.epochs
+        is_due = epoch % self.options.validate_every == 0 and self._validate is not None
         value = None
-        is_best = is_last
-        if self._validate is not None:
-            is_due = is_last or epoch % self.options.validate_every == 0
-            value, is_best = self._look(progress, is_due=is_due)
-        if is_best:
-            self._check_state(progress, len(self.batches))
-            progress.best_epoch = epoch
-            progress.best_value = -math.inf
-            if value is not None:
-                progress.best_value = value
-            self._keeper.keep_best(self.backbone, epoch)
+        is_best = False
+        if is_last or is_due:
+            with self._layout.whole():
+                value, is_best = self._look(progress)
+                if is_best:
+                    self._keep_best(progress, value)
         self._emit(EpochFinished(epoch, progress.mean_loss, progress.seconds, value, is_best))
         # Told before it is counted, so that a listener sees the epoch that has ended.
         progress.next_epoch()
@@ -192,10 +231,18 @@ class Trainer:
         if progress.is_finished:
             self._checkpoint(progress)
 
-    def _look(self, progress: Progress, *, is_due: bool) -> tuple[float | None, bool]:
-        """The validation value if it is due, and whether the epoch is the best one so far."""
-        if not is_due or self._validate is None:
-            return None, False
+    def _keep_best(self, progress: Progress, value: float | None) -> None:
+        self._check_state(progress, len(self.batches))
+        progress.best_epoch = progress.epoch + 1
+        progress.best_value = -math.inf
+        if value is not None:
+            progress.best_value = value
+        self._keeper.keep_best(self.backbone, progress.best_epoch)
+
+    def _look(self, progress: Progress) -> tuple[float | None, bool]:
+        """The validation value, and whether the epoch is the best one so far."""
+        if self._validate is None:
+            return None, True
         self._check_state(progress, len(self.batches))
         self.backbone.eval()
         value = self._validate()
@@ -209,13 +256,16 @@ class Trainer:
         return value, is_best
 
     def _stop_or_checkpoint(self, progress: Progress) -> None:
-        if self._stop.is_requested:
+        if self._group.is_single:
+            self._must_stop = self._stop.is_requested
+            self._must_keep = self._keeper.is_due
+        if self._must_stop:
             self._checkpoint(progress)
             raise TrainingInterrupted(
                 f"stopped in epoch {progress.epoch + 1} after batch {progress.batch}; "
                 "all of it is saved"
             )
-        if self._keeper.is_due:
+        if self._must_keep:
             self._checkpoint(progress)
 
     def _checkpoint(self, progress: Progress) -> None:
@@ -233,7 +283,9 @@ class Trainer:
         for epoch in range(progress.epoch, self.options.epochs):
             passes += len(self.loss.epoch_phases(epoch))
         seconds = seconds_per_step * (passes * n_batches - progress.batch)
-        memory = memory_estimate(self.backbone, self.loss, self.batches, self.options.kernels)
+        memory = memory_estimate(
+            self.backbone, self.loss, self.batches, self.options.kernels, self.options.torch_pass
+        )
         self._emit(EstimateMade(seconds, memory))
 
     def _emit(self, event: Event) -> None:

@@ -15,11 +15,12 @@ from pslrec.artifacts import read_tensors
 from pslrec.backbones import Backbone, History
 from pslrec.data import Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
+from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.kernels import IS_COMPILED
 from pslrec.losses import LOSSES, Loss
 from pslrec.sampling import CatalogBlock, Hiding, PairBatches, UserBlocks
-from pslrec.training import Trainer, TrainingOptions
+from pslrec.training import Layout, Trainer, TrainingOptions
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._objective import SampledObjective
 from pslrec.training._steps import DenseStep, LookupStep, build_step
@@ -125,7 +126,9 @@ def test_gradients_of_a_step_are_those_of_a_loop(
     expected.backward()
     options = TrainingOptions(kernels=kernels)  # type: ignore[arg-type]
     kind = LookupStep if own_step else DenseStep
-    step = kind(backbone, loss, CatalogObjective(backbone, loss, options.kernels), options)
+    layout = Layout(backbone, loss, batches_of("catalog", tiny_log, hiding), Group())
+    objective = CatalogObjective(backbone, loss, options.kernels)
+    step = kind(backbone, loss, objective, options, layout)
     value = step.loss_of(block, "model", torch.Generator)
     step.move(value, "model")
     # In this project a catalogue's sum may be a mean: that is a constant, without a gradient.
@@ -149,7 +152,8 @@ def test_its_own_step_moves_tables_as_the_dense_step_does(
     found = []
     for kind in (DenseStep, LookupStep):
         backbone, loss = build_parts(name, "history")
-        step = kind(backbone, loss, CatalogObjective(backbone, loss), options)
+        layout = Layout(backbone, loss, batches_of("catalog", tiny_log, hiding), Group())
+        step = kind(backbone, loss, CatalogObjective(backbone, loss), options, layout)
         for epoch in range(5):
             for block in batches_of("catalog", tiny_log, hiding).epoch(epoch):
                 step.move(step.loss_of(block, "model", torch.Generator), "model")

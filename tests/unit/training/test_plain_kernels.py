@@ -129,7 +129,9 @@ def test_memory_is_estimated_for_what_is_run(
 
 
 def test_another_kind_of_kernels_is_refused() -> None:
-    with pytest.raises(ConfigError, match="`kernels` must be one of auto, plain, got 'fast'"):
+    with pytest.raises(
+        ConfigError, match="`kernels` must be one of auto, torch, plain, got 'fast'"
+    ):
         TrainingOptions(kernels="fast")  # type: ignore[arg-type]
 
 

@@ -6,10 +6,11 @@ import torch
 
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions
+from pslrec.distributed import Group
 from pslrec.kernels._native import IS_COMPILED
 from pslrec.losses import Loss
 from pslrec.sampling import PairBatches, UserBlocks
-from pslrec.training import Trainer, TrainingOptions
+from pslrec.training import Layout, Trainer, TrainingOptions
 from pslrec.training._catalog_objective import CatalogObjective
 from pslrec.training._steps import DenseStep, LookupStep, ModelStep, build_step
 
@@ -47,7 +48,9 @@ def test_lookup_step_moves_tables_as_dense_step_does(
     for kind in (DenseStep, LookupStep):
         backbone, loss = build_parts(name, **options)
         before = backbone.user_table.detach().clone()
-        train(kind(backbone, loss, CatalogObjective(backbone, loss), training), blocks, epochs=5)
+        layout = Layout(backbone, loss, blocks, Group())
+        step = kind(backbone, loss, CatalogObjective(backbone, loss), training, layout)
+        train(step, blocks, epochs=5)
         assert not torch.allclose(backbone.user_table, before, atol=0.05)
         tables.append(torch.cat([backbone.user_table, backbone.item_table]).detach())
     torch.testing.assert_close(tables[1], tables[0], atol=2e-4, rtol=2e-4)
