@@ -44,7 +44,15 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="NAME=NUMBER",
         help="an option of the benchmark, such as memory_minutes=10 of serving; repeatable",
     )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        metavar="SHARE",
+        help="of `large`: 1 is 300 million interactions; the same as --set scale=SHARE",
+    )
     options = parser.parse_args(arguments)
+    if options.scale is not None:
+        options.set.append(f"scale={options.scale}")
     try:
         settings = {
             name: _number(value)

@@ -11,17 +11,22 @@ from pslrec.data.splits import paper_validation
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Users, items, interactions of all parts.
 SIZES = {"electronic": (13_455, 8_360, 234_521), "gowalla": (29_858, 40_988, 1_027_464)}
-FILES = {"electronic": "amazon2014-electronic.zip", "gowalla": "gowalla.zip"}
+FILES = {
+    "electronic": "amazon2014-electronic.zip",
+    "gowalla": "gowalla.zip",
+    "health": "amazon2014-health.zip",
+    "movielens-100k": "movielens-100k.zip",
+}
 
 
 def is_published(name: str) -> bool:
     """Whether the published data set is here, so that none has to be made up."""
-    return _path(name).exists()
+    return path_of(name).exists()
 
 
 def published(name: str) -> Dataset:
     """The published IID split with the paper's validation part, or a made-up data set of its size."""
-    path = _path(name)
+    path = path_of(name)
     return paper_validation(read_published(path)) if path.exists() else made_up(*SIZES[name])
 
 
@@ -43,6 +48,7 @@ def made_up(n_users: int, n_items: int, n_pairs: int) -> Dataset:
     return Dataset(train=parts[0], validation=parts[1], test=parts[2], name="made up")
 
 
-def _path(name: str) -> Path:
+def path_of(name: str) -> Path:
+    """Where the published data set would be."""
     directory = Path(os.environ.get("PSLREC_DATA_DIR", REPOSITORY.parent / "shared" / "data"))
     return directory / "iid" / FILES[name]
