@@ -1,4 +1,4 @@
-"""`python reproductions/comparison.py --data-dir DIR --runs DIR`: losses and baselines, tuned alike.
+"""`python reproductions/comparison.py --data-dir DIR`: losses and baselines, tuned alike.
 
 BPR, SL, BSL and PSL-relu on matrix factorisation, EASE and iALS: the same number of trials on validation for each, then
 five seeds. What is finished under `--runs` is not run again, so a stopped command is resumed by repeating it, and several
@@ -14,6 +14,8 @@ from pslrec.config import RunConfig, preset_settings
 from pslrec.studies import ComparisonPlan, TrialEnded, compare_contestants, write_comparison
 
 HERE = Path(__file__).resolve().parent
+# Below the directory of the call, where `pslrec reproduce` keeps its runs as well.
+RUNS = Path("runs") / "comparison"
 DATASETS = {"MovieLens-100K": "movielens-100k", "Amazon-Health": "amazon2014-health"}
 PLAN = ComparisonPlan(
     losses=("bpr", "sl", "bsl", "psl-relu"),
@@ -26,7 +28,7 @@ PLAN = ComparisonPlan(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[1].strip().splitlines()[0])
     parser.add_argument("--data-dir", type=Path, required=True, help="where the data sets lie")
-    parser.add_argument("--runs", type=Path, required=True, help="where the studies live")
+    parser.add_argument("--runs", type=Path, default=RUNS, help=f"where the studies live ({RUNS})")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -46,7 +48,13 @@ def main() -> None:
 def _tell(event: object) -> None:
     if isinstance(event, TrialEnded):
         trial = event.trial
-        print(f"{event.n_done}/{event.n_trials}", trial.settings, trial.state, trial.value)
+        print(
+            f"{event.n_done}/{event.n_trials}",
+            trial.settings,
+            trial.state,
+            trial.value,
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

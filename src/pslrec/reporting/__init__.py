@@ -1,12 +1,21 @@
 """Reports: one self-contained HTML file about a run, several of them, a study, or a reproduction."""
 
+from pslrec.reporting._agreement import Agreement, agreement_chart, agreement_of
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
 from pslrec.reporting._comparison_study import rank_chart, settings_in_words
 from pslrec.reporting._document import Chart
 from pslrec.reporting._improvement import gain_over
 from pslrec.reporting._reproduction import reproduction_report
-from pslrec.reporting._results import Gain, Presentation, metric_title
+from pslrec.reporting._results import (
+    Gain,
+    Presentation,
+    Result,
+    canonical,
+    metric_title,
+    read_results,
+    results_of,
+)
 from pslrec.reporting._runs import run_report
 from pslrec.reporting._seed_noise import (
     ENOUGH_SEEDS,
@@ -15,20 +24,30 @@ from pslrec.reporting._seed_noise import (
     verdict_over_seeds,
 )
 from pslrec.reporting._standalone import standalone_svg, write_chart, write_svg
+from pslrec.reporting._stress_study import SAYS as STRESS_SAYS
+from pslrec.reporting._stress_study import stress_chart, stress_tables
 from pslrec.reporting._studies import is_study, study_report
 from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
+from pslrec.reporting._text_table import TextTable
 
 __all__ = [
     "ENOUGH_SEEDS",
+    "STRESS_SAYS",
+    "Agreement",
     "Area",
     "Axis",
     "BySeed",
     "Chart",
     "Gain",
     "Presentation",
+    "Result",
     "Series",
+    "TextTable",
     "activations",
+    "agreement_chart",
+    "agreement_of",
+    "canonical",
     "gain_over",
     "histogram",
     "is_inside_noise",
@@ -37,10 +56,14 @@ __all__ = [
     "metric_title",
     "quality_chart",
     "rank_chart",
+    "read_results",
     "reproduction_report",
+    "results_of",
     "run_report",
     "settings_in_words",
     "standalone_svg",
+    "stress_chart",
+    "stress_tables",
     "study_report",
     "verdict_over_seeds",
     "weights",

@@ -38,7 +38,7 @@ TICK_WIDTH, TICK_HEIGHT = 67.0, 36.0
 # How much of a long curve is kept, to keep the page small: points per series, and cells in the
 # table of all series.
 MOST_POINTS, MOST_CELLS = 200, 4000
-# More marks than this would hide the line.
+# More marks than this would hide the line that joins them.
 MOST_MARKS = 30
 # On logarithmic axes points crowd towards the end, so marks keep at least this distance.
 MARK_DISTANCE = 10.0
@@ -381,14 +381,15 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis) -> Markup:
 
 def _marks(one: Series, places: Sequence[Point], x: Axis) -> list[Markup]:
     mark = marker_of(_mark(one))
-    every = max(1, math.ceil(len(places) / MOST_MARKS))
-    if x.is_log:
-        every = 1
+    every = 1
+    if one.is_connected and not x.is_log:
+        every = max(1, math.ceil(len(places) / MOST_MARKS))
+    is_crowded = one.is_connected and x.is_log
     last = (-math.inf, -math.inf)
     marks = []
     for place in range(0, len(places), every):
         left, top = places[place]
-        if x.is_log and math.dist((left, top), last) < MARK_DISTANCE:
+        if is_crowded and math.dist((left, top), last) < MARK_DISTANCE:
             continue
         if math.isfinite(left + top):
             last = (left, top)

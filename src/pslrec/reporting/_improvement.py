@@ -65,9 +65,9 @@ def _best_gain(
             if metric in result.published:
                 # A printed value has no seed; any name will do, as long as all have the same.
                 values = {"": result.published[metric]}
-        if result.key["loss"] == gain.over:
+        if result["loss"] == gain.over:
             bases.append(values)
-        elif result.key["loss"] in gain.of:
+        elif result["loss"] in gain.of:
             proposed.append(values)
 
     gains = []

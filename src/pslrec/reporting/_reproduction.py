@@ -1,10 +1,10 @@
 """The report of a reproduction: published numbers, ours, and the difference between them."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
+from pslrec.reporting._agreement import Agreement, agreement_chart, agreement_of
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import bar_chart
 from pslrec.reporting._claims import claims_blocks
@@ -36,6 +36,7 @@ from pslrec.reporting._results import (
     Row,
     columns_of,
     differing_columns,
+    is_selected_on_test,
     metric_title,
     metrics_of,
     number_in,
@@ -102,7 +103,7 @@ def reproduction_document(
     shown = presentation or Presentation()
     of_results = {name: rows for name, rows in tables.items() if _has_results(rows)}
     runs = _distinct(of_results)
-    sections = [Section("Summary", _summary(runs, shown.tolerance))]
+    sections = [Section("Summary", _summary(runs, shown))]
     order = ["claims", *shown.tables]
     for name in sorted(tables, key=lambda name: (name not in order, name)):
         if name not in order:
@@ -133,7 +134,7 @@ def _distinct(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     return list(found.values())
 
 
-def _summary(runs: Sequence[Row], tolerance: float) -> list[Block]:
+def _summary(runs: Sequence[Row], shown: Presentation) -> list[Block]:
     if not runs:
         return [Text("No table holds runs: none has the columns of results.", "warning")]
     commits = set()
@@ -141,10 +142,11 @@ def _summary(runs: Sequence[Row], tolerance: float) -> list[Block]:
     for row in runs:
         if row.get("commit"):
             commits.add(row["commit"])
-        # As Python writes it in our own files, or as others do.
-        if row.get("selected_on_test", "").lower() == "true":
-            n_on_test += 1
-    blocks: list[Block] = [Tiles(_summary_tiles(runs, tolerance))]
+        n_on_test += is_selected_on_test(row)
+    agreement = agreement_of(runs, shown)
+    blocks: list[Block] = [Tiles(_summary_tiles(runs, agreement))]
+    if agreement.cells:
+        blocks.append(Charts([agreement_chart(agreement)]))
     if commits:
         noun = "commit"
         if len(commits) > 1:
@@ -160,46 +162,31 @@ def _summary(runs: Sequence[Row], tolerance: float) -> list[Block]:
     return blocks
 
 
-def _summary_tiles(runs: Sequence[Row], tolerance: float) -> list[Tile]:
-    cells = results_of(runs)
-    metric = metrics_of(runs)[-1]
-    differences = []
-    n_close = 0
-    for cell in cells:
-        # After a comma, a setting says what is unusual about it, such as a reading of the paper
-        # that does not fit it: such a cell is no attempt to come close.
-        is_usual = "," not in cell.key["setting"]
-        difference = cell.difference(metric)
-        if is_usual and difference is not None:
-            differences.append(difference)
-            if abs(difference) <= tolerance:
-                n_close += 1
-    seconds = []
-    for row in runs:
-        value = number_in(row.get("seconds"))
-        if value is not None:
-            seconds.append(value)
-
-    tiles = [Tile("Runs", f"{len(runs):,}", f"{len(cells)} cells")]
-    if differences:
-        close = f"{n_close} of {len(differences)}"
-        median = f"{100 * statistics.median(differences):+.1f} %"
-        label = f"{metric_title(metric)} within {tolerance:.0%}"
+def _summary_tiles(runs: Sequence[Row], agreement: Agreement) -> list[Tile]:
+    tiles = [Tile("Runs", f"{len(runs):,}", f"{len(results_of(runs))} cells")]
+    if agreement.cells:
+        n_close = len(agreement.cells) - len(agreement.far)
+        close = f"{n_close} of {len(agreement.cells)}"
+        title = metric_title(agreement.metric)
+        label = f"{title} within {100 * agreement.tolerance:g} %"
         tiles.append(Tile(label, close, "cells with a published value"))
-        tiles.append(Tile("Median difference", median, f"in {metric_title(metric)}"))
+        median = f"{100 * agreement.median:+.1f} %"
+        tiles.append(Tile("Median difference", median, f"in {title}"))
+    seconds = 0.0
+    for row in runs:
+        seconds += number_in(row.get("seconds")) or 0.0
     if seconds:
-        hours = f"{sum(seconds) / 3600:.1f} h"
-        tiles.append(Tile("Training", hours, "all runs together"))
+        tiles.append(Tile("Training", f"{seconds / 3600:.1f} h", "all runs together"))
     return tiles
 
 
 def _results_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     """The tables and charts of one table of results."""
     results = results_of(rows)
-    by_loss = sorted(results, key=lambda result: shown.loss_order(result.key["loss"]))
+    by_loss = sorted(results, key=lambda result: shown.loss_order(result["loss"]))
     places: dict[tuple[str, str], list[Result]] = {}
     for result in by_loss:
-        place = (result.key["dataset"], result.key["backbone"])
+        place = (result["dataset"], result["backbone"])
         places.setdefault(place, []).append(result)
 
     blocks: list[Block] = []
@@ -252,7 +239,7 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
     # What all cells have in common is said once.
     common = []
     for name in EXTRA:
-        value = results[0].key[name]
+        value = results[0][name]
         if name not in columns and value not in ("", "0.0"):
             common.append(f"{name} {value}")
     if common:

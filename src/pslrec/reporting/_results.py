@@ -44,6 +44,7 @@ class Presentation:
         gain: what the tables are about.
         tolerance: a value within this share of the published one counts as close.
         other_reading: what the column of this name in the claims means.
+        protocol: of the published values; runs by another one are not measured against them.
     """
 
     title: str = "Reproduction"
@@ -52,6 +53,7 @@ class Presentation:
     gain: Gain | None = None
     tolerance: float = 0.02
     other_reading: str = ""
+    protocol: str = ""
 
     def loss_order(self, loss: str) -> int:
         """Where a loss stands; those that are not named come last."""
@@ -66,18 +68,32 @@ class Result:
     """The runs of one cell, which differ in the seed only.
 
     Args:
-        key: the columns that name the cell.
+        key: the columns of its first run, as they stand in the file.
         ours: our values by metric and seed.
         published: the published value by metric, where there is one.
+        is_selected_on_test: whether the epoch of a run was chosen on the test part.
     """
 
-    key: Mapping[str, str]
+    key: Row
     ours: Mapping[str, Mapping[str, float]]
     published: Mapping[str, float]
+    is_selected_on_test: bool = False
+
+    def __getitem__(self, name: str) -> str:
+        return self.key.get(name) or ""
 
     def named(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The values of some of its columns."""
-        return tuple(self.key[name] for name in names)
+        """The values of some of its columns; those that a file lacks are empty."""
+        return columns_of(self.key, names)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it was made as in the paper.
+
+        After a comma, a setting says what is unusual about it, such as a reading of the paper that
+        does not fit it: such a cell is no attempt to come close.
+        """
+        return "," not in self["setting"]
 
     @property
     def n_runs(self) -> int:
@@ -155,7 +171,7 @@ def differing_columns(
     """
     found = []
     for name in names:
-        values = {result.key[name] for result in results}
+        values = {result[name] for result in results}
         if ignore_empty:
             values.discard("")
         if len(values) > 1:
@@ -172,11 +188,11 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
     names = (*NAMED, *HYPER)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = columns_of(row, names)
+        key = tuple(map(canonical, columns_of(row, names)))
         groups.setdefault(key, []).append(row)
 
     results = []
-    for key, members in groups.items():
+    for members in groups.values():
         ours = {}
         published = {}
         for metric in metrics_of(rows):
@@ -185,8 +201,15 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
             printed = number_in(members[0].get(f"published_{metric}"))
             if printed is not None:
                 published[metric] = printed
-        results.append(Result(dict(zip(names, key, strict=True)), ours, published))
+        on_test = any(map(is_selected_on_test, members))
+        results.append(Result(members[0], ours, published, on_test))
     return results
+
+
+def is_selected_on_test(row: Row) -> bool:
+    """Whether the epoch of a run was chosen on the test part."""
+    # As Python writes it in our own files, or as others do.
+    return row.get("selected_on_test", "").lower() == "true"
 
 
 def columns_of(row: Row, names: Iterable[str]) -> tuple[str, ...]:
@@ -224,6 +247,18 @@ def read_results(file: Path) -> list[dict[str, str]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ArtifactError(f"{file} cannot be read as CSV: {error}") from error
     return rows
+
+
+def canonical(text: str) -> str:
+    """A text that is equal for equal numbers, however they are written.
+
+    >>> canonical("1e-5") == canonical("0.00001"), canonical("SL")
+    (True, 'SL')
+    """
+    value = number_in(text)
+    if value is None:
+        return text
+    return repr(value)
 
 
 def number_in(text: str | None) -> float | None:

@@ -7,9 +7,9 @@ interval of a mean. Both are t-intervals, and both need three seeds.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 from typing import Literal
 
 from scipy import stats
@@ -69,6 +69,29 @@ def is_inside_noise(ours: Collection[float], published: float) -> bool | None:
         return None
     reach = interval_factor(n) * stdev(ours) * math.sqrt(1 + 1 / n) + ROUNDING
     return abs(published - fmean(ours)) <= reach
+
+
+def pair_noise(cells: Iterable[Collection[float]]) -> float | None:
+    """How far apart two runs may lie that differ in the seed alone, as a share of their value.
+
+    The 95 % interval of the difference of two runs, by the relative variance over seeds that all
+    cells have together. `None` where there are too few seeds to tell.
+
+    Args:
+        cells: of each, one value per seed.
+
+    >>> round(pair_noise([[0.10, 0.101, 0.099], [0.2, 0.202, 0.198]]), 3)
+    0.039
+    """
+    degrees = 0
+    total = 0.0
+    for values in cells:
+        if len(values) > 1:
+            degrees += len(values) - 1
+            total += (len(values) - 1) * variance(values) / fmean(values) ** 2
+    if degrees + 1 < ENOUGH_SEEDS:
+        return None
+    return interval_factor(degrees + 1) * math.sqrt(2 * total / degrees)
 
 
 def verdict_over_seeds(first: BySeed, second: BySeed | None = None) -> SeedVerdict:

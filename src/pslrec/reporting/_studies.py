@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pslrec.artifacts import ArtifactError
 from pslrec.files import read_json
 from pslrec.reporting._comparison_study import comparison_document, settings_in_words
@@ -21,14 +23,12 @@ from pslrec.reporting._document import (
     words,
 )
 from pslrec.reporting._runs import write_report
-from pslrec.reporting._study_charts import (
-    curve_chart,
-    importance_chart,
-    slice_chart,
-)
+from pslrec.reporting._stress_study import stress_document
+from pslrec.reporting._study_charts import curve_chart, importance_chart, slice_chart
 
 COMPARISON_FILE = "comparison.json"
 RESULTS_FILE = "results.json"
+SUMMARY_FILE = "summary.csv"
 
 
 def is_study(path: Path) -> bool:
@@ -49,6 +49,10 @@ def study_report(directory: Path, out: Path) -> Path:
     found = read_json(directory / RESULTS_FILE, error=ArtifactError)
     if found.get("kind") == "tuning":
         return write_report(tuning_document(found, directory.name), out)
+    # A stress test that was stopped has no summary yet, only trials.
+    if found.get("kind") == "stress" and (directory / SUMMARY_FILE).exists():
+        name = directory.name.removeprefix("stress-")
+        return write_report(stress_document(pl.read_csv(directory / SUMMARY_FILE), name), out)
     return write_report(trials_document(found, directory.name), out)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pslrec.config import RunConfig
 from pslrec.losses import LOSSES
+from pslrec.reporting import canonical
 
 # What makes two rows rows of the same run; the table they stand in is not part of it.
 IDENTITY = (
@@ -92,19 +93,34 @@ class Cell:
     def label(self) -> str:
         """For people: what distinguishes it."""
         columns = self.columns()
-        parts = [self.dataset, self.backbone, self.loss]
-        # The usual form goes without saying.
-        if self.settings.get("loss.form") == "inside":
-            parts.append("inside")
-        if float(columns["noise"]):
-            parts.append(f"p {columns['noise']}")
-        parts.append(self.setting)
-        negatives = columns["negatives"]
-        if negatives == "1":
-            negatives += " negative"
-        elif columns["mode"] == "sampled":
-            negatives += " negatives"
-        return ", ".join([*parts, negatives, columns["protocol"], f"seed {self.seed}"])
+        return f"{label_of(columns)}, {columns['protocol']}, seed {self.seed}"
+
+
+def label_of(columns: Mapping[str, str]) -> str:
+    """What distinguishes the cell of a row, for people."""
+    place = f"{columns['dataset']}, {columns['backbone']}"
+    return f"{place}, {loss_label(columns)}, {way_label(columns)}"
+
+
+def loss_label(columns: Mapping[str, str]) -> str:
+    """The loss of a row, and at which level of noise it was trained."""
+    parts = [columns["loss"]]
+    # The usual form goes without saying.
+    if columns["form"] == "inside":
+        parts.append("inside")
+    if float(columns["noise"] or 0):
+        parts.append(f"p {columns['noise']}")
+    return ", ".join(parts)
+
+
+def way_label(columns: Mapping[str, str]) -> str:
+    """The setting of a row, and its negatives."""
+    negatives = columns["negatives"]
+    if negatives == "1":
+        negatives += " negative"
+    elif columns["mode"] == "sampled":
+        negatives += " negatives"
+    return f"{columns['setting']}, {negatives}"
 
 
 def columns_of_settings(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -141,11 +157,3 @@ def identity_of(row: Mapping[str, str]) -> Identity:
     True
     """
     return tuple(canonical(row[name]) for name in IDENTITY)
-
-
-def canonical(text: str) -> str:
-    """A text that is equal for equal numbers."""
-    try:
-        return repr(float(text))
-    except ValueError:
-        return text

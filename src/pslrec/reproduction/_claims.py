@@ -13,11 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pslrec.errors import ConfigError
 from pslrec.files import read_toml
-from pslrec.reporting import BySeed, verdict_over_seeds
-from pslrec.reproduction._cells import DISTINCT, canonical
-from pslrec.reproduction._published import Row
+from pslrec.reporting import BySeed, TextTable, verdict_over_seeds
+from pslrec.reproduction._cells import DISTINCT
+from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import CUTOFFS, Results
-from pslrec.reproduction._tabular import TextTable
 
 NAME = "claims"
 FILE = f"{NAME}.toml"
@@ -220,13 +219,9 @@ def _side(
 
 def _by_seed(values: Values, metric: str, cell: Mapping[str, Any]) -> BySeed:
     column = metric.replace("@", "")
-    allowed = {}
-    for name, value in cell.items():
-        listed = value if isinstance(value, list | tuple) else [value]
-        allowed[name] = {canonical(str(one)) for one in listed}
     found: BySeed = {}
     for row, name, value in values:
-        if name == column and all(canonical(row[key]) in allowed[key] for key in allowed):
+        if name == column and fits(row, cell):
             # The metrics of the paper come first; `cutoffs.csv` repeats them.
             found.setdefault(int(row["seed"]), value)
     return found

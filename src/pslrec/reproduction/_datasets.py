@@ -1,11 +1,11 @@
 """The table of data sets: what the paper printed, and what the data here have."""
 
 from pslrec.data import describe, load_interactions
+from pslrec.reporting import TextTable
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._provision import Provision
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import Results
-from pslrec.reproduction._tabular import TextTable
 
 NAME = "datasets"
 COUNTS = ("users", "items", "interactions", "density")

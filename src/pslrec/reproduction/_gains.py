@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from pslrec.reporting import gain_over
+from pslrec.reporting import Result, gain_over
 from pslrec.reproduction._paper import Improvement
-from pslrec.reproduction._summaries import Summary, percent
+from pslrec.reproduction._summaries import percent
 
 
 def best_gain(
-    values: Mapping[str, Mapping[int, float]], improvement: Improvement
+    values: Mapping[str, Mapping[str, float]], improvement: Improvement
 ) -> tuple[str, str]:
     """What the best of the losses gains over the other, as text, and which it is.
 
@@ -47,7 +47,7 @@ def unusual(setting: str) -> str:
 
 
 def gains_across(
-    found: Mapping[tuple[str, str], Mapping[float, Summary]],
+    found: Mapping[tuple[str, str], Mapping[float, Result]],
     levels: Sequence[float],
     metric: str,
     improvement: Improvement,
@@ -69,9 +69,9 @@ def gains_across(
             for loss in (*improvement.of, improvement.over):
                 cell = found.get((setting, loss), {}).get(level)
                 if cell is not None:
-                    ours[loss] = cell.ours[metric].by_seed
+                    ours[loss] = cell.ours[metric]
                     if metric in cell.published:
-                        printed[loss] = {0: cell.published[metric]}
+                        printed[loss] = {"": cell.published[metric]}
             texts = [best_gain(ours, improvement)[0]]
             if texts[0]:
                 texts.append(best_gain(printed, improvement)[0])

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pslrec.errors import ConfigError
-from pslrec.reproduction._cells import IDENTITY, Cell, Identity, canonical, columns_of_settings
+from pslrec.reproduction._cells import IDENTITY, Cell, Identity, columns_of_settings
 from pslrec.reproduction._paper import Part, read_paper
-from pslrec.reproduction._published import Published
+from pslrec.reproduction._published import Published, fits
 
 DEFAULT_SEED = 2024
 KINDS = {"datasets": "data set", "backbones": "backbone", "losses": "loss"}
@@ -137,7 +137,7 @@ class Grid:
             _choose(settings, *made)
             names = {"dataset": dataset, "backbone": backbone, "loss": loss}
             cell = self._printed(part, names, settings, table=table, variant=variant)
-            if cell is not None and _is_wanted(cell, choice):
+            if cell is not None and fits(cell.columns(), choice.where):
                 yield self._tried(cell, choice)
 
     def _settings(self, part: Part, dataset: str, backbone: str, loss: str) -> dict[str, Any]:
@@ -221,14 +221,6 @@ def _choose(
     settings.setdefault("training.seed", DEFAULT_SEED)
     if seed is not None:
         settings["training.seed"] = seed
-
-
-def _is_wanted(cell: Cell, choice: Choice) -> bool:
-    columns = cell.columns()
-    for name, values in choice.where.items():
-        if canonical(columns[name]) not in map(canonical, values):
-            return False
-    return True
 
 
 def chosen_names(wanted: Sequence[str], names: Mapping[str, str], kind: str) -> list[str]:

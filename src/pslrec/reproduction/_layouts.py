@@ -1,15 +1,14 @@
 """How results are laid out: losses down, ways to make them across, published numbers beside."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pslrec.reporting import ENOUGH_SEEDS, metric_title
+from pslrec.reporting import ENOUGH_SEEDS, Result, TextTable, metric_title
 from pslrec.reproduction._gains import best_gain, gains_across, unusual, which
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._paper import Table
 from pslrec.reproduction._published import Row
-from pslrec.reproduction._summaries import Summary
-from pslrec.reproduction._tabular import TextTable
+from pslrec.reproduction._summaries import compared_value, value_of, variant_of
 
 VARIANT_TITLES = {
     "sampled": "sampled",
@@ -38,7 +37,7 @@ class Line:
     """A row of a table: what was printed, and our runs by the way they were made."""
 
     published: Mapping[str, float]
-    cells: dict[Variant, Summary] = field(default_factory=dict)
+    cells: dict[Variant, Result] = field(default_factory=dict)
 
 
 class Layout:
@@ -57,11 +56,11 @@ class Layout:
         self._significance = significance
         self._metrics = grid.metrics
 
-    def tables(self, summaries: Iterable[Summary]) -> list[TextTable]:
+    def tables(self, summaries: Iterable[Result]) -> list[TextTable]:
         """The tables of some cells."""
-        groups: dict[Place, list[Summary]] = {}
+        groups: dict[Place, list[Result]] = {}
         for summary in summaries:
-            groups.setdefault(self._place(summary.columns), []).append(summary)
+            groups.setdefault(self._place(summary.key), []).append(summary)
         if self._table.across:
             return self._across(groups)
         unrun = self._unrun()
@@ -101,7 +100,7 @@ class Layout:
         return found
 
     def _lines(
-        self, cells: Sequence[Summary], unrun: Mapping[tuple[str, ...], Line]
+        self, cells: Sequence[Result], unrun: Mapping[tuple[str, ...], Line]
     ) -> dict[tuple[str, ...], Line]:
         lines = {}
         for name, line in unrun.items():
@@ -112,7 +111,7 @@ class Layout:
             plain = lines.pop((*name[:2], ""), None)
             line = lines.setdefault(name, plain or Line(cell.published))
             line.published = line.published or cell.published
-            line.cells.setdefault(cell.variant, cell)
+            line.cells.setdefault(variant_of(cell), cell)
         return dict(sorted(lines.items(), key=self._line_order))
 
     def _line_order(self, item: tuple[tuple[str, ...], Line]) -> tuple[object, ...]:
@@ -124,10 +123,10 @@ class Layout:
         return -line.published.get(self._metrics[-1], 0.0), backbone, *place
 
     def _plain(
-        self, title: str, cells: list[Summary], unrun: Mapping[tuple[str, ...], Line]
+        self, title: str, cells: list[Result], unrun: Mapping[tuple[str, ...], Line]
     ) -> TextTable:
         lines = self._lines(cells, unrun)
-        variants = sorted({cell.variant for cell in cells}, key=_variant_order)
+        variants = sorted({variant_of(cell) for cell in cells}, key=_variant_order)
         has_forms = len({name[:2] for name in lines}) < len(lines)
         rows = []
         for name, line in lines.items():
@@ -163,17 +162,17 @@ class Layout:
             for metric in self._metrics:
                 text = ""
                 if variant in line.cells:
-                    sample = line.cells[variant].ours[metric]
-                    text = sample.shown(line.published.get(metric))
+                    cell = replace(line.cells[variant], published=line.published)
+                    text = compared_value(cell, metric)
                 texts.append(text)
         return texts
 
-    def _notes(self, cells: list[Summary], lines: Mapping[tuple[str, ...], Line]) -> list[str]:
+    def _notes(self, cells: list[Result], lines: Mapping[tuple[str, ...], Line]) -> list[str]:
         notes = []
         if cells:
             notes.append(seeds_note(cells))
         for cell in cells:
-            if cell.n_seeds >= ENOUGH_SEEDS and cell.published:
+            if cell.n_runs >= ENOUGH_SEEDS and cell.published:
                 notes[0] += INSIDE
                 break
         if any(cell.is_selected_on_test for cell in cells):
@@ -192,7 +191,7 @@ class Layout:
         printed = {}
         for (_, loss, _), line in lines.items():
             if metric in line.published:
-                printed[loss] = {0: line.published[metric]}
+                printed[loss] = {"": line.published[metric]}
         gain, _ = best_gain(printed, self._improvement)
         gains = [f"**Imp. %** of {self._improvement.title}", *before, gain]
         users = ["p of Imp., paired t-test over users", *before, ""]
@@ -202,7 +201,7 @@ class Layout:
             for (_, loss, _), line in lines.items():
                 if variant in line.cells:
                     cells[loss] = line.cells[variant]
-            ours = {loss: cell.ours[metric].by_seed for loss, cell in cells.items()}
+            ours = {loss: cell.ours[metric] for loss, cell in cells.items()}
             gain, best = best_gain(ours, self._improvement)
             test: Mapping[str, str] = {}
             if gain:
@@ -213,7 +212,7 @@ class Layout:
             seeds += [*before, test.get("seeds_t_test", "")]
         return [row for row in (gains, users, seeds) if any(row[1:])]
 
-    def _tested(self, cell: Summary, metric: str) -> Row:
+    def _tested(self, cell: Result, metric: str) -> Row:
         for row in self._significance:
             if (row["metric"], row["second"]) != (metric, cell["loss"]):
                 continue
@@ -221,12 +220,12 @@ class Layout:
                 return row
         return {}
 
-    def _across(self, groups: Mapping[Place, Sequence[Summary]]) -> list[TextTable]:
+    def _across(self, groups: Mapping[Place, Sequence[Result]]) -> list[TextTable]:
         """A table per data set, backbone, way to make it, and metric."""
-        by_way: dict[tuple[str, str, Variant], list[Summary]] = {}
+        by_way: dict[tuple[str, str, Variant], list[Result]] = {}
         for cells in groups.values():
             for cell in cells:
-                way = (cell["dataset"], cell["backbone"], cell.variant)
+                way = (cell["dataset"], cell["backbone"], variant_of(cell))
                 by_way.setdefault(way, []).append(cell)
 
         def order(way: tuple[str, str, Variant]) -> tuple[object, ...]:
@@ -239,11 +238,11 @@ class Layout:
         return found
 
     def _curve(
-        self, way: tuple[str, str, Variant], cells: Sequence[Summary], metric: str
+        self, way: tuple[str, str, Variant], cells: Sequence[Result], metric: str
     ) -> TextTable:
         dataset, backbone, (kind, protocol) = way
         levels = sorted({float(cell[self._table.across]) for cell in cells})
-        found: dict[tuple[str, str], dict[float, Summary]] = {}
+        found: dict[tuple[str, str], dict[float, Result]] = {}
         for cell in cells:
             name = (cell["setting"], cell["loss"])
             found.setdefault(name, {})[float(cell[self._table.across])] = cell
@@ -279,9 +278,9 @@ def _variant_order(variant: Variant) -> tuple[int, Variant]:
     return list(VARIANT_TITLES).index(variant[0]), variant
 
 
-def seeds_note(cells: Sequence[Summary]) -> str:
+def seeds_note(cells: Sequence[Result]) -> str:
     """How many seeds there are."""
-    counts = sorted({cell.n_seeds for cell in cells})
+    counts = sorted({cell.n_runs for cell in cells})
     fewest, most = counts[0], counts[-1]
     if most == 1:
         return "One seed."
@@ -299,10 +298,10 @@ def position(name: str, order: Iterable[str]) -> int:
     return len(listed)
 
 
-def _pair(cell: Summary | None, metric: str) -> str:
+def _pair(cell: Result | None, metric: str) -> str:
     if cell is None:
         return ""
-    text = cell.ours[metric].shown()
+    text = value_of(cell, metric)
     if metric in cell.published:
         text += f" / {cell.published[metric]:.4f}"
     return text

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pslrec.files import read_text, write_text
+from pslrec.reporting import TextTable, results_of
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._layouts import Layout
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import Results
-from pslrec.reproduction._summaries import summarize
-from pslrec.reproduction._tabular import TextTable
 
 END = "<!-- end of results -->"
 PAGE = "README.md"
@@ -39,8 +38,8 @@ def tables_of(
         is_try = re.search(r"\d+ epochs", row["setting"]) is not None
         if among(row) and (with_tries or not is_try):
             rows.append(row)
-    summaries = summarize(rows, grid.metrics)
-    return Layout(grid, table, results.rows("significance")).tables(summaries)
+    layout = Layout(grid, table, results.rows("significance"))
+    return layout.tables(results_of(rows))
 
 
 def write_rendered(folder: Path, results: Results, table: str, tables: Sequence[TextTable]) -> None:
@@ -56,9 +55,22 @@ def write_rendered(folder: Path, results: Results, table: str, tables: Sequence[
         if tables:
             latex = "\n\n".join(each.latex() for each in tables)
             write_text(results.directory / f"{table}.tex", f"{latex}\n")
-        page = folder / PAGE
+    fill_section(folder, results, table, section_of(tables))
+
+
+def fill_section(folder: Path, results: Results, name: str, body: str) -> None:
+    """Put a text into the section `<!-- results: NAME -->` of the page, if it has one.
+
+    Args:
+        folder: with the page, `README.md`.
+        results: the directory of CSVs, whose lock is that of the page.
+        name: of the section.
+        body: the text.
+    """
+    page = folder / PAGE
+    with results.locked():
         if page.exists():
-            write_text(page, filled(read_text(page), table, section_of(tables)))
+            write_text(page, filled(read_text(page), name, body))
 
 
 def section_of(tables: Sequence[TextTable]) -> str:

@@ -1,23 +1,14 @@
 """What a paper printed: the files of `published/`, looked up by the columns of a cell."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pslrec.errors import ConfigError
-from pslrec.files import read_text
-from pslrec.reproduction._cells import IDENTITY, canonical
+from pslrec.reporting import canonical, read_results
+from pslrec.reproduction._cells import IDENTITY
 
 Row = dict[str, str]
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV file."""
-    text = read_text(path, error=ConfigError)
-    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ class Published:
             path = self._folder / "settings" / f"{file}.csv"
             if not path.exists():
                 path = self._folder / "published" / f"{file}.csv"
-            self._files[file] = read_rows(path)
+            self._files[file] = read_results(path)
         return self._files[file]
 
     def find(self, files: Sequence[str], columns: Mapping[str, str]) -> Printed | None:
@@ -82,8 +73,23 @@ class Published:
 
 
 def _is_about(row: Row, columns: Mapping[str, str]) -> bool:
-    for name in IDENTITY:
-        if row.get(name) and canonical(row[name]) != canonical(columns[name]):
+    said = {name: row[name] for name in IDENTITY if row.get(name)}
+    return fits(columns, said)
+
+
+def fits(row: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+    """Whether a row has one of the wanted values in every column.
+
+    Args:
+        row: of results.
+        wanted: a value or a list of them, by column; numbers count by value.
+
+    >>> fits({"loss": "SL", "noise": "0.50"}, {"loss": ["SL", "BSL"], "noise": 0.5})
+    True
+    """
+    for name, value in wanted.items():
+        listed = value if isinstance(value, list | tuple) else [value]
+        if canonical(row[name]) not in {canonical(str(one)) for one in listed}:
             return False
     return True
 

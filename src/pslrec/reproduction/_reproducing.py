@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pslrec.files import make_directory
-from pslrec.reporting import Gain, Presentation, metric_title, reproduction_report
-from pslrec.reproduction import _claims, _datasets, _significance
+from pslrec.reporting import TextTable, metric_title, reproduction_report
+from pslrec.reproduction import _claims, _datasets, _overview, _significance
 from pslrec.reproduction._cells import Cell
 from pslrec.reproduction._cost import Costs, known_sizes
 from pslrec.reproduction._grid import Choice, Grid
-from pslrec.reproduction._page import PAGE, tables_of, write_rendered
+from pslrec.reproduction._page import PAGE, fill_section, tables_of, write_rendered
+from pslrec.reproduction._presentation import presentation_of
 from pslrec.reproduction._provision import Provision
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import (
@@ -23,7 +24,6 @@ from pslrec.reproduction._results import (
     row_of,
 )
 from pslrec.reproduction._running import COMMIT, Runner, Task, Watcher, key_of
-from pslrec.reproduction._tabular import TextTable
 from pslrec.studies import PER_USER, Study
 
 
@@ -167,6 +167,7 @@ class Reproduction:
                 per_user[cell.identity] = self.places.runs / "trials" / key_of(cell) / PER_USER
             _significance.update(self.grid, self.results, table, per_user)
         self._write_page(table)
+        self._write_summary()
         chosen = set()
         for cell in cells:
             chosen.add(_chosen_by(cell.columns()))
@@ -212,7 +213,7 @@ class Reproduction:
         if not any(directory.glob("*.csv")):
             directory = self.recorded.directory
         out = self.places.runs / "report.html"
-        return reproduction_report(directory, out, presentation=presentation_of(self.places.folder))
+        return reproduction_report(directory, out, presentation=presentation_of(self.grid))
 
     def datasets(self) -> tuple[list[TextTable], list[str]]:
         """The table of data sets, and how to get those that are not here."""
@@ -232,7 +233,16 @@ class Reproduction:
         if self.writes_page:
             self.results.replace(_claims.NAME, rows, columns=_claims.COLUMNS)
             write_rendered(self.places.folder, self.results, _claims.NAME, found)
+        self._write_summary()
         return found
+
+    def _write_summary(self) -> None:
+        if self.writes_page:
+            agreement = _overview.measured(self.grid, self.results)
+            _overview.write_picture(agreement, self.places.folder)
+            claims = self.results.rows(_claims.NAME)
+            text = _overview.summary_text(self.grid, agreement, claims)
+            fill_section(self.places.folder, self.results, _overview.NAME, text)
 
     def write_pages(self) -> None:
         """Write every section of the page from the rows, and run nothing."""
@@ -241,6 +251,7 @@ class Reproduction:
         found = [_datasets.table(self.grid, self.results)]
         write_rendered(self.places.folder, self.results, _datasets.NAME, found)
         self.claims()
+        self._write_summary()
 
 
 def _chosen_by(row: Mapping[str, str]) -> tuple[str, ...]:
@@ -260,25 +271,3 @@ def compared(ours: Row, recorded: Row, metrics: Sequence[str]) -> str:
         if float(first) != float(second):
             parts.append(f"{metric_title(metric)} {first}, recorded {second}")
     return "; ".join(parts) or "as recorded, to the last digit"
-
-
-def presentation_of(folder: Path) -> Presentation:
-    """How a report shows the results of a paper.
-
-    Args:
-        folder: of the paper.
-    """
-    paper = Grid(folder).paper
-    said = _claims.read_claims(folder)
-    gain = None
-    if paper.improvement is not None:
-        gain = Gain(paper.improvement.of, paper.improvement.over)
-    titles = {name: table.title for name, table in paper.tables.items()}
-    return Presentation(
-        title=paper.title,
-        tables=titles,
-        losses=list(paper.losses),
-        gain=gain,
-        tolerance=paper.tolerance,
-        other_reading=said.other_reading_says if said else "",
-    )

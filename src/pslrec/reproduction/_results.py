@@ -9,8 +9,9 @@ from typing import Any
 
 from pslrec.errors import ConfigError
 from pslrec.files import exclusive, make_directory, write_text
+from pslrec.reporting import read_results
 from pslrec.reproduction._cells import IDENTITY, Cell, Identity, identity_of
-from pslrec.reproduction._published import Row, read_rows
+from pslrec.reproduction._published import Row
 
 CUTOFFS = "cutoffs"
 
@@ -113,7 +114,7 @@ class Results:
     def _own_rows(self, table: str) -> list[Row]:
         if not self.path(table).exists():
             return []
-        return read_rows(self.path(table))
+        return read_results(self.path(table))
 
     def rows_of_runs(self) -> list[Row]:
         """The rows of all tables of which every row is a run."""

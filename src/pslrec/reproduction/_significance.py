@@ -8,13 +8,12 @@ from scipy import stats
 
 from pslrec.artifacts import read_tensors
 from pslrec.evaluation import compare
-from pslrec.reporting import ENOUGH_SEEDS
+from pslrec.reporting import ENOUGH_SEEDS, Result, results_of
 from pslrec.reproduction._cells import Identity, identity_of
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._layouts import TESTED
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import Results
-from pslrec.reproduction._summaries import Summary, summarize
 
 NAME = "significance"
 KEY = (*TESTED, "first", "second", "metric")
@@ -43,8 +42,8 @@ def update(grid: Grid, results: Results, table: str, per_user: Mapping[Identity,
     gain = grid.paper.improvement
     if gain is None:
         return
-    by_group: dict[tuple[str, ...], dict[str, Summary]] = {}
-    for summary in summarize(results.rows(table), grid.metrics):
+    by_group: dict[tuple[str, ...], dict[str, Result]] = {}
+    for summary in results_of(results.rows(table)):
         losses = by_group.setdefault(tuple(summary[name] for name in TESTED), {})
         # The form that a loss has by itself comes first in the grid.
         usual = grid.paper.losses.get(summary["loss"], {}).get("form", "")
@@ -65,9 +64,9 @@ def update(grid: Grid, results: Results, table: str, per_user: Mapping[Identity,
 
 
 def _tested(
-    pair: tuple[Summary, Summary], metric: str, column: str, per_user: Mapping[Identity, Path]
+    pair: tuple[Result, Result], metric: str, column: str, per_user: Mapping[Identity, Path]
 ) -> Row:
-    first, second = (summary.ours[column].by_seed for summary in pair)
+    first, second = (summary.ours[column] for summary in pair)
     seeds = sorted(first.keys() & second.keys())
     differences = [second[seed] - first[seed] for seed in seeds]
     row = {"difference": "", "n_seeds": str(len(seeds)), "seeds_t_test": _over_seeds(differences)}
@@ -77,7 +76,7 @@ def _tested(
     for seed in seeds:
         found = []
         for summary in pair:
-            path = per_user.get(identity_of(summary.columns | {"seed": str(seed)}))
+            path = per_user.get(identity_of({**summary.key, "seed": seed}))
             if path is not None and path.exists():
                 found.append(read_tensors(path)[0][metric].double().numpy())
         if len(found) == len(pair):

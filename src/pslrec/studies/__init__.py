@@ -54,18 +54,16 @@ from pslrec.studies._plan import ComparisonPlan
 from pslrec.studies._searching import Effort, TuningResult
 from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, read_space
 from pslrec.studies._stress import StressPlan, stress, summarize
-from pslrec.studies._stress_files import AXES, TITLES, shown_row, write_stress
+from pslrec.studies._stress_files import write_stress
 from pslrec.studies._study import Study
 from pslrec.studies._tuning import tune
 from pslrec.studies._working import Listener, StudyEvent, Work, run_cells
 from pslrec.studies._works import PER_USER, run_cell, train_cell
 
 __all__ = [
-    "AXES",
     "PER_USER",
     "PRUNERS",
     "SAMPLERS",
-    "TITLES",
     "Attempt",
     "BudgetSpent",
     "Cell",
@@ -90,7 +88,6 @@ __all__ = [
     "read_space",
     "run_cell",
     "run_cells",
-    "shown_row",
     "stress",
     "summarize",
     "train_cell",

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from pslrec.files import exclusive
+from pslrec.reporting import Result, results_of
 from pslrec.reproduction import Choice, Grid, Places, Reproduction, Results, TextTable
 from pslrec.reproduction._layouts import Layout
 from pslrec.reproduction._page import filled, tables_of
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import row_of
-from pslrec.reproduction._summaries import Sample, percent, summarize
+from pslrec.reproduction._summaries import compared_value, percent, value_of
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
 ISSUE_COLUMNS = (
@@ -37,7 +38,7 @@ METRICS = ("recall20", "ndcg20")
 
 
 def laid_out(grid: Grid, table: str, rows: list[Row]) -> list[TextTable]:
-    return Layout(grid, table).tables(summarize(rows, METRICS))
+    return Layout(grid, table).tables(results_of(rows))
 
 
 @pytest.fixture(scope="module")
@@ -131,24 +132,26 @@ def test_seeds_of_a_cell_are_put_together(grid: Grid) -> None:
         datasets=["electronic"],
         backbones=["mf"],
     )
-    softmax, bpr = summarize(rows, METRICS)
-    assert (softmax["loss"], softmax.n_seeds, softmax.ours["ndcg20"].mean) == (
-        "SL",
-        3,
-        pytest.approx(0.06),
-    )
-    assert softmax.ours["ndcg20"].shown() == "0.0600 ± 0.0100"
+    softmax, bpr = results_of(rows)
+    assert (softmax["loss"], softmax.n_runs) == ("SL", 3)
+    assert softmax.mean("ndcg20") == pytest.approx(0.06)
+    assert value_of(softmax, "ndcg20") == "0.0600 ± 0.0100"
     assert softmax.published == {"recall20": 0.0821, "ndcg20": 0.0529}
-    assert (bpr["loss"], bpr.ours["ndcg20"].shown()) == ("BPR", "0.0500")
+    assert (bpr["loss"], value_of(bpr, "ndcg20")) == ("BPR", "0.0500")
 
 
 def test_a_printed_number_far_from_all_seeds_is_outside() -> None:
     # Three seeds: 4.30 standard deviations times sqrt(4/3), and half a digit of the fourth decimal.
-    sample = Sample({1: 0.0500, 2: 0.0501, 3: 0.0502})
     reach = 4.3027 * 0.0001 * (4 / 3) ** 0.5 + 5e-5
-    assert sample.shown(0.0501 + reach - 1e-7).endswith(", inside")
-    assert sample.shown(0.0501 + reach + 1e-7).endswith(", outside")
-    assert Sample({1: 0.05, 2: 0.06}).shown(0.5) == "0.0550 ± 0.0071, -89.0 %"
+    three = [0.0500, 0.0501, 0.0502]
+    assert shown_beside(three, 0.0501 + reach - 1e-7).endswith(", inside")
+    assert shown_beside(three, 0.0501 + reach + 1e-7).endswith(", outside")
+    assert shown_beside([0.05, 0.06], 0.5) == "0.0550 ± 0.0071, -89.0 %"
+
+
+def shown_beside(values: list[float], published: float) -> str:
+    by_seed = {str(seed): value for seed, value in enumerate(values)}
+    return compared_value(Result({}, {"ndcg20": by_seed}, {"ndcg20": published}), "ndcg20")
 
 
 def test_a_table_shows_ours_beside_the_published_numbers(grid: Grid) -> None:
@@ -309,4 +312,3 @@ def test_gains_are_of_the_best_loss_and_name_it_where_there_are_several(grid: Gr
 
 def test_small_negative_differences_lose_their_sign() -> None:
     assert (percent(-0.0001), percent(-0.001)) == ("+0.0 %", "-0.1 %")
-    assert Sample({1: 0.05}).shown() == "0.0500"

@@ -210,54 +210,91 @@ import time
 from pathlib import Path
 import torch
 from pslrec.config import RunConfig
-from pslrec.studies import Cell, Study, TrialEnded, run_cell, run_cells
+from pslrec.studies import Cell, Study, TrialEnded, TrialStarted, run_cell, run_cells
 from pslrec.training import EpochFinished
 
 torch.set_num_threads(1)
-config, directory, storage, pause = sys.argv[1:]
+config, directory, storage, hangs_at, waits_for = sys.argv[1:]
 base = RunConfig.from_toml(Path(config))
 cells = []
 for seed in range(6):
     task = RunConfig.from_settings({"training.seed": seed}, base=base).resolved()
     cells.append(Cell(f"seed-{seed}", {"seed": seed}, task))
+key = ""
 
 def tell(event):
-    if isinstance(event, TrialEnded):
+    global key
+    if isinstance(event, TrialStarted):
+        key = event.cell.key
+    elif isinstance(event, TrialEnded):
         print("made", event.trial.key, flush=True)
-    if isinstance(event, EpochFinished):
-        print("epoch", event.epoch, flush=True)
-        time.sleep(float(pause))
+    elif isinstance(event, EpochFinished):
+        line = f"epoch {event.epoch} of {key}"
+        print(line, flush=True)
+        if line == hangs_at:
+            time.sleep(600)
 
+while waits_for and not Path(waits_for).exists():
+    time.sleep(0.02)
 study = Study(Path(directory), kind="seeds", storage=storage or None)
 run_cells(study, cells, run_cell, listener=tell)
 """
 
 
-def start(tmp_path, storage, pause):
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "base.toml"), str(tmp_path / "study")]
-    command += [storage or "", str(pause)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+# Machines with much else to do take minutes to import torch.
+PATIENCE = 400
+
+
+class Program:
+    """A process that works on the study; it writes into a file, which a kill cannot take away."""
+
+    def __init__(self, tmp_path, name, storage, hangs_at="", waits_for=""):
+        self.output = tmp_path / name
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "base.toml")]
+        command += [str(tmp_path / "study"), storage or "", hangs_at, str(waits_for)]
+        with self.output.open("w") as file:
+            self.process = subprocess.Popen(command, stdout=file)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.process.kill()
+        self.process.wait()
+
+    def lines(self):
+        return self.output.read_text().splitlines()
+
+    def wait_for(self, line):
+        deadline = time.monotonic() + PATIENCE
+        while line not in self.lines():
+            assert self.process.poll() is None, f"ended without `{line}`: {self.lines()}"
+            assert time.monotonic() < deadline, f"no `{line}` in {PATIENCE} s: {self.lines()}"
+            time.sleep(0.02)
 
 
 def test_a_process_killed_in_the_middle_of_two_loses_and_repeats_nothing(config, tmp_path, storage):
-    (tmp_path / "base.toml").write_text(config.to_toml())
-    victim = start(tmp_path, storage, 0.7)
-    survivor = start(tmp_path, storage, 0.2)
-    # Both are at work, and the first one is in the middle of a run: it sleeps after each epoch.
-    lines = [survivor.stdout.readline()]
-    before = victim.stdout.readline()
-    while "epoch 2" not in before:
-        lines.append(before)
-        before = victim.stdout.readline()
-    victim.kill()
-    rest, _ = victim.communicate(timeout=60)
-    printed, _ = survivor.communicate(timeout=120)
-    assert victim.returncode == -signal.SIGKILL
-    assert survivor.returncode == 0
-    lines += [*rest.split("\n"), *printed.split("\n")]
-    made = [line.strip() for line in lines if "made" in line]
-    # Nothing twice; the victim may have been killed between its books and its line about it.
-    assert len(set(made)) == len(made) >= 5
+    # By default there are 30 seconds between checkpoints; these runs take less.
+    saving = RunConfig.from_settings({"training.checkpoint_seconds": 0}, base=config)
+    (tmp_path / "base.toml").write_text(saving.to_toml())
+    with (
+        Program(tmp_path, "victim", storage, hangs_at="epoch 2 of seed-1") as victim,
+        Program(tmp_path, "survivor", storage, waits_for=tmp_path / "begin") as survivor,
+    ):
+        victim.wait_for("epoch 2 of seed-1")
+        # It hangs in the middle of its second run while the other one takes what is left.
+        (tmp_path / "begin").touch()
+        survivor.wait_for("made seed-3")
+        victim.process.kill()
+        assert victim.process.wait(timeout=PATIENCE) == -signal.SIGKILL
+        assert survivor.process.wait(timeout=PATIENCE) == 0
+    made = [line for line in victim.lines() if line.startswith("made")]
+    assert made == ["made seed-0"]
+    made = [line for line in survivor.lines() if line.startswith("made")]
+    assert sorted(made) == [f"made seed-{seed}" for seed in range(1, 6)]
+    # What the victim had trained stays trained: at most the epoch it was in is trained again.
+    again = [line for line in survivor.lines() if line.endswith("of seed-1")]
+    assert again in (["epoch 2 of seed-1", "epoch 3 of seed-1"], ["epoch 3 of seed-1"])
     trials = Study(tmp_path / "study", kind="seeds", storage=storage).trials()
     assert [(trial.key, trial.state) for trial in trials] == [
         (f"seed-{seed}", "finished") for seed in range(6)
