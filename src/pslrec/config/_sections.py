@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from pslrec.data import Columns
+from pslrec.kernels import DEVICE_NAMES, is_device_name
 from pslrec.training import TrainingOptions
 
 # Splits whose test part is of another distribution than training; published data sets that come
@@ -97,6 +98,11 @@ class DataSection(Section):
     )
     repair: bool = Field(
         False, description="drop test pairs that are in training, or never trained on"
+    )
+    out_of_core: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="prepare a log by pieces and train on files that are mapped into memory; about "
+        "memory only: auto does so from 100 MB of Parquet files, or 1 GB of text",
     )
 
     def reading(self) -> dict[str, Any]:
@@ -228,6 +234,12 @@ def _checked_epochs(value: object) -> object:
     raise PydanticCustomError("epochs", "Input should be a number from 1 to 1,000,000, or 'auto'")
 
 
+def _checked_device(value: str) -> str:
+    if is_device_name(value):
+        return value
+    raise PydanticCustomError("device", f"Input should be {DEVICE_NAMES}")
+
+
 class TrainingSection(Section):
     """The loop and its optimiser."""
 
@@ -266,10 +278,21 @@ class TrainingSection(Section):
     warm_start: str | None = Field(
         None, description="directory of a finished run whose users and items to start from"
     )
-    kernels: Literal["auto", "plain"] = Field(
+    kernels: Literal["auto", "torch", "plain"] = Field(
         "auto",
-        description="auto computes the loss by a fused operation where there is one, plain as it "
-        "is written; about speed only",
+        description="auto computes the loss by a fused operation where there is one, torch by the "
+        "one that is written in torch, plain as the loss is written; about speed only",
+    )
+    device: Annotated[str, AfterValidator(_checked_device)] = Field(
+        "cpu", description="where to train: cpu, cuda, cuda:1, mps, or auto for the first there is"
+    )
+    products: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="type of the matrix products in the fused operation of torch; bfloat16 is "
+        "faster on hardware that has it, and less exact",
+    )
+    compile: bool = Field(
+        False, description="have torch.compile fuse the rest of the fused operation of torch"
     )
 
     def trainer_options(self, steps_per_epoch: int) -> TrainingOptions:
@@ -314,6 +337,24 @@ class AutoSection(Section):
     )
 
 
+# Users up to whom all are ranked to choose an epoch, and how many are drawn beyond. The mean over
+# so many is known to about one per cent of itself.
+ALL_USERS_UP_TO = 200_000
+USERS_DRAWN = 50_000
+
+
+def _checked_users(value: object) -> object:
+    if value in ("auto", "all") or _is_count(value, MOST):
+        return value
+    raise PydanticCustomError("users", "Input should be a number from 1, 'auto' or 'all'")
+
+
+def _checked_test_users(value: object) -> object:
+    if value == "all" or _is_count(value, MOST):
+        return value
+    raise PydanticCustomError("users", "Input should be a number from 1, or 'all'")
+
+
 class EvaluationSection(Section):
     """How a model is evaluated."""
 
@@ -323,9 +364,42 @@ class EvaluationSection(Section):
     protocol: Literal["strict", "paper"] = Field(
         "strict", description="what is hidden, and who counts; see the docs"
     )
+    validation_users: Annotated[int | str, BeforeValidator(_checked_users)] = Field(
+        "auto",
+        description="users who are ranked to choose an epoch, the same in every epoch: a number "
+        "that is drawn by `data.validation_seed`, all, or auto: all up to 200,000, beyond that "
+        "50,000",
+    )
+    test_users: Annotated[int | str, BeforeValidator(_checked_test_users)] = Field(
+        "all", description="users who are ranked at the end: all, or a number that is drawn"
+    )
     memory_megabytes: int = Field(256, ge=16, le=MOST, description="what an evaluation may use")
     exchangeability: Literal["auto", "on", "off"] = Field(
         "auto",
         description="compare validation and test pairs with pairs held out at random from training:"
         " auto takes a sample of users if all would take more than a second",
     )
+
+    def n_validation_users(self, n_users: int) -> int | None:
+        """How many users are ranked to choose an epoch; `None` for all.
+
+        Args:
+            n_users: of the data set.
+
+        >>> EvaluationSection().n_validation_users(200_000) is None
+        True
+        >>> EvaluationSection().n_validation_users(200_001)
+        50000
+        """
+        wanted = self.validation_users
+        if isinstance(wanted, int):
+            return wanted
+        if wanted == "auto" and n_users > ALL_USERS_UP_TO:
+            return USERS_DRAWN
+        return None
+
+    def n_test_users(self) -> int | None:
+        """How many users are ranked at the end; `None` for all."""
+        if isinstance(self.test_users, int):
+            return self.test_users
+        return None

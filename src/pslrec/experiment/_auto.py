@@ -11,6 +11,7 @@ from pslrec.backbones import BACKBONES
 from pslrec.checks import whole_number
 from pslrec.config import RunConfig
 from pslrec.data import Dataset
+from pslrec.experiment._evaluating import popularity_on_validation
 from pslrec.experiment._inputs import TrainingData, further_folds
 from pslrec.losses import LOSSES
 from pslrec.registry import constructor_parameters
@@ -20,6 +21,7 @@ from pslrec.training import (
     SettingsTried,
     TrainingDivergedError,
     TrainingInterrupted,
+    TryStarted,
 )
 
 logger = logging.getLogger(__name__)
@@ -35,18 +37,20 @@ LARGEST_BATCH = 4096
 STEPS = 400
 FEWEST_EPOCHS = 12
 MOST_EPOCHS = 40
-# Plenty of data, with epochs of so many steps, keep teaching for longer, where others are learnt by
-# heart. A training may still end early: after so many epochs without a better one.
-STEPS_OF_PLENTY = 100
+# Plenty of data, so many pairs, keep teaching for longer, where others are learnt by heart. A training
+# may still end early: after so many epochs without a better one.
+PAIRS_OF_PLENTY = 200_000
 EPOCHS_OF_PLENTY = 20
 RATE_OF_PLENTY = 1.5
 PATIENCE = 5
 # Where a whole training takes less than so many scores, about a second, tries are whole trainings on
 # several validation parts: little data tell little. Elsewhere a try is a short training of about so
-# many steps, and all tries together take no longer than the training that follows.
+# many steps, and all tries together take no longer than the training that follows. At the rate of a
+# whole training a try would show what learns quickly, not what ends well; it goes so many times faster.
 CHEAP_SCORES = 3e8
 FURTHER_FOLDS = 2
-STEPS_OF_TRY = 80
+STEPS_OF_TRY = 40
+RATE_OF_TRY = 3.0
 # 1 / temperature, in steps small enough that the best one is never missed by much. Whole numbers
 # have a closed form for PSL-relu.
 EXPONENTS = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
@@ -54,19 +58,17 @@ FIRST_EXPONENTS = (12, 16)
 # Tries of a temperature at the most, and at the least where a training has few epochs.
 MOST_TEMPERATURES = 5
 FEWEST_TRIES = 4
-# How much faster a second learning rate is than the backbone's.
+# How much faster a second learning rate is than the backbone's. Short tries cannot tell it.
 RATE_FACTOR = 3.0
-# A lower temperature leads at first, and may fall behind later. In a short try the next lower one must
-# lead by this share to be taken. A higher learning rate does so even more, and is not tried then.
-LEAD = 0.025
 # Fewer users than these cannot tell two settings apart.
 FEWEST_USERS = 100
 # How much of a user's vector all users share, and what else is tried, in turn.
 POPULARITY = 0.3
 LESS_POPULARITY = 0.0
-MORE_POPULARITY = 0.6
-# What sharing is good for shows late. In a short try leaving it out must lead by this share.
-LEAD_WITHOUT_POPULARITY = 0.01
+MORE_POPULARITY = (0.6, 0.9)
+# Where tries are short, more of it is tried only if nearly everything is popularity: if the same list
+# for everybody has this share of the best value so far.
+POPULARITY_ALONE = 0.6
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
 # Options of a loss that are raced, if it has one of them.
@@ -198,14 +200,14 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         batch_pairs = batch_for(n_pairs)
     n_steps = math.ceil(n_pairs / batch_pairs)
     options = config.resolved().backbone.options()
-    epochs = epochs_for(n_steps)
+    epochs = epochs_for(n_steps, n_pairs)
     if options.get("predicts") == "hidden":
         # About half as many positives per epoch.
         epochs *= 2
     # The learning rate follows from it before a backbone is built, which would check it.
     dimension = whole_number("dimension", options.get("dimension", 64))
     rate = BACKBONES[config.backbone.name].auto_rate
-    if n_steps >= STEPS_OF_PLENTY:
+    if n_pairs >= PAIRS_OF_PLENTY:
         rate *= RATE_OF_PLENTY
     settings = {
         "sampling.negatives": "auto",
@@ -235,13 +237,13 @@ def batch_for(n_pairs: int) -> int:
     return min(max(power_of_two, SMALLEST_BATCH), LARGEST_BATCH)
 
 
-def epochs_for(n_steps: int) -> int:
-    """Epochs of a training whose epochs have so many steps.
+def epochs_for(n_steps: int, n_pairs: int) -> int:
+    """Epochs of a training on so many pairs, whose epochs have so many steps.
 
-    >>> [epochs_for(n_steps) for n_steps in (8, 34, 180)]
-    [40, 12, 20]
+    >>> epochs_for(8, 2_000), epochs_for(34, 34_000), epochs_for(180, 740_000)
+    (40, 12, 20)
     """
-    if n_steps >= STEPS_OF_PLENTY:
+    if n_pairs >= PAIRS_OF_PLENTY:
         return EPOCHS_OF_PLENTY
     return min(max(math.ceil(STEPS / n_steps), FEWEST_EPOCHS), MOST_EPOCHS)
 
@@ -275,9 +277,6 @@ class _Race:
         self._epochs = plan.epochs
         self._folds = plan.folds
         self._is_thorough = plan.is_thorough
-        self._lead = LEAD
-        if plan.is_thorough:
-            self._lead = 0.0
         self._n_tries = plan.n_tries
         self._tries_left = self._n_tries
         # Of the settings as they stand.
@@ -323,8 +322,7 @@ class _Race:
         def value_of(place: int) -> float:
             if place not in values:
                 values[place] = self._try({**others, name: 1 / EXPONENTS[place]})
-            # A step down in temperature has to lead, and a step up may trail, by as much.
-            return values[place] / (1 + self._lead) ** place
+            return values[place]
 
         low, high = (EXPONENTS.index(exponent) for exponent in FIRST_EXPONENTS)
         step = -1
@@ -352,9 +350,9 @@ class _Race:
             self._best = self._try({name: slow})
         self._take_if_better({name: fast})
 
-    def _take_if_better(self, settings: dict[str, Any], *, lead: float = 0.0) -> bool:
+    def _take_if_better(self, settings: dict[str, Any]) -> bool:
         value = self._try(settings)
-        is_better = value > self._best * (1 + lead)
+        is_better = value > self._best
         if is_better:
             self._best = value
             self._settings |= settings
@@ -367,13 +365,16 @@ class _Race:
             return
         if not self._tries:
             self._best = self._try({name: POPULARITY})
-        lead = LEAD_WITHOUT_POPULARITY
-        if self._is_thorough:
-            lead = 0.0
-        is_without = self._take_if_better({name: LESS_POPULARITY}, lead=lead)
-        # A short try would never show that more of it is better.
-        if self._is_thorough and not is_without:
-            self._take_if_better({name: MORE_POPULARITY})
+        is_without = self._take_if_better({name: LESS_POPULARITY})
+        if is_without or not (self._is_thorough or self._is_all_popularity()):
+            return
+        for more in MORE_POPULARITY:
+            if not self._take_if_better({name: more}):
+                return
+
+    def _is_all_popularity(self) -> bool:
+        alone = popularity_on_validation(self._complete({}), self._folds[0].dataset)
+        return alone >= POPULARITY_ALONE * self._best
 
     def _race_backbones(self) -> None:
         for name in self._config.auto.backbones:
@@ -432,6 +433,8 @@ class _Race:
             self._settings |= longer
 
     def _try(self, settings: dict[str, Any], *, epochs: int | None = None) -> float:
+        """The value of settings on validation, after so many epochs or a short training."""
+        is_short = epochs is None and not self._is_thorough
         if epochs is None:
             epochs = self._epochs
         # One look at the end is all that is needed, and nothing is to be stopped early.
@@ -442,6 +445,10 @@ class _Race:
             "training.refit": False,
         }
         config = self._complete({**settings, **short})
+        if is_short:
+            faster = {"training.learning_rate": RATE_OF_TRY * config.training.learning_rate}
+            config = self._complete({**settings, **short, **faster})
+        self._tell_start(settings)
         started = time.perf_counter()
         try:
             values = [self._try_out(config, fold) for fold in self._folds]
@@ -460,6 +467,15 @@ class _Race:
         for listener in self._listeners:
             listener(SettingsTried(_short(settings), value, tried.seconds))
         return value
+
+    def _tell_start(self, settings: Mapping[str, Any]) -> None:
+        n_tries = self._n_tries
+        if self._config.auto.mode == "best":
+            # Every dimension has a race of its own, and the next one depends on the last.
+            n_tries = 0
+        event = TryStarted(_short(settings), len(self._tries) + 1, n_tries, len(self._folds))
+        for listener in self._listeners:
+            listener(event)
 
 
 class Plan(NamedTuple):
@@ -490,8 +506,8 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
     n_scores = data.train.n_users * data.train.n_items * epochs
     if n_scores <= CHEAP_SCORES:
         folds = [data, *further_folds(data, config, FURTHER_FOLDS)]
-        # Temperatures, a learning rate, two popularities, and the other backbones.
-        n_others = 3 + len(config.auto.backbones)
+        # Temperatures, a learning rate, popularities, and the other backbones.
+        n_others = 2 + len(MORE_POPULARITY) + len(config.auto.backbones)
         n_tries = MOST_TEMPERATURES + n_others
         return Plan(epochs, folds, n_tries, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from pslrec.artifacts import Model, RunDirectory, check_finished, check_format, read_metrics
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
@@ -14,6 +16,7 @@ from pslrec.data import (
     check_exchangeability,
     exchangeability_record,
 )
+from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
 from pslrec.experiment._inputs import load_training_data, stored_config, with_validation
@@ -42,7 +45,12 @@ def is_selected_on_test(config: RunConfig, dataset: Dataset) -> bool:
 
 
 def selection_metric(
-    config: RunConfig, dataset: Dataset, backbone: Backbone, loss: Loss
+    config: RunConfig,
+    dataset: Dataset,
+    backbone: Backbone,
+    loss: Loss,
+    *,
+    group: Group | None = None,
 ) -> Callable[[], float] | None:
     """A function that evaluates the backbone as it is now, to choose the epoch by.
 
@@ -51,6 +59,7 @@ def selection_metric(
         dataset: its validation part is ranked, or its test part as `is_selected_on_test` says.
         backbone: is evaluated again at every call.
         loss: gives the similarity, and may ask for a list length of its own.
+        group: processes that share the users.
 
     Returns:
         `None` if there is no part to choose by; the last epoch is taken then.
@@ -76,10 +85,43 @@ def selection_metric(
 
     def validate() -> float:
         scorer = Model.of(backbone, loss.similarity).scorer()
-        result = _evaluate(config, scorer, dataset, split=split, k=(k,), metrics=("ndcg",))
+        options = {"split": split, "k": (k,), "metrics": ("ndcg",), "group": group}
+        result = _evaluate(config, scorer, dataset, **options)
         return result[f"ndcg@{k}"]
 
     return validate
+
+
+def popularity_on_validation(config: RunConfig, dataset: Dataset) -> float:
+    """NDCG on the validation part of the same list for everybody, by the number of users.
+
+    Args:
+        config: complete; names the protocol.
+        dataset: must have a validation part.
+    """
+    counts = torch.from_numpy(dataset.train.item_counts()).float()
+    scorer = EmbeddingScorer(torch.ones(dataset.n_users, 1), counts.unsqueeze(1))
+    options = {"split": "validation", "k": (SELECTION_K,), "metrics": ("ndcg",)}
+    return _evaluate(config, scorer, dataset, **options)[f"ndcg@{SELECTION_K}"]
+
+
+def tell_of_sample(config: RunConfig, dataset: Dataset) -> None:
+    """Say that epochs are chosen on a sample of users, if they are.
+
+    Args:
+        config: says how many users.
+        dataset: may have no validation part.
+    """
+    if dataset.validation is None:
+        return
+    n_users = config.evaluation.n_validation_users(dataset.n_users)
+    if n_users is not None and n_users < dataset.n_users:
+        logger.info(
+            "epochs are chosen on %s of %s users, the same in every epoch; "
+            "set `evaluation.validation_users` to all to rank for everybody",
+            f"{n_users:,}",
+            f"{dataset.n_users:,}",
+        )
 
 
 def _evaluate(
@@ -88,9 +130,16 @@ def _evaluate(
     section = config.evaluation
     # The length by which epochs are chosen is always reported.
     options.setdefault("k", tuple(sorted({*section.k, SELECTION_K})))
+    n_users = section.n_test_users()
+    if options["split"] == "validation":
+        n_users = section.n_validation_users(dataset.n_users)
     return evaluate(
         scorer,
         dataset,
+        n_users=n_users,
+        # Of the validation part, not of training: runs that differ in the seed of training are
+        # compared on the same users.
+        seed=config.data.validation_seed,
         protocol=section.protocol,
         memory_budget=section.memory_megabytes * 2**20,
         **options,
@@ -98,7 +147,12 @@ def _evaluate(
 
 
 def evaluate_model(
-    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+    config: RunConfig,
+    dataset: Dataset,
+    scorer: EmbeddingScorer,
+    progress: Progress,
+    *,
+    group: Group | None = None,
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a trained model on the test and validation parts.
 
@@ -107,15 +161,16 @@ def evaluate_model(
         dataset: its test part is unsealed.
         scorer: of the chosen epoch.
         progress: how training ended.
+        group: processes that share the users.
 
     Returns:
         The content of `metrics.json`, and the test result with the values of single users.
     """
     # The first look at the test part: nothing is chosen any more.
     _unseal(dataset, "training has ended")
-    test = _evaluate(config, scorer, dataset, split="test")
+    test = _evaluate(config, scorer, dataset, split="test", group=group)
     _warn_if_few(test)
-    on_validation = evaluate_on_validation(config, dataset, scorer, progress)
+    on_validation = evaluate_on_validation(config, dataset, scorer, progress, group=group)
     metrics = {"test": test.metrics, **on_validation}
     metrics["evaluated"] = {"test": test.evaluated.record(), **on_validation["evaluated"]}
     if config.training.warm_start is not None:
@@ -129,7 +184,12 @@ def evaluate_model(
 
 
 def evaluate_on_validation(
-    config: RunConfig, dataset: Dataset, scorer: EmbeddingScorer, progress: Progress
+    config: RunConfig,
+    dataset: Dataset,
+    scorer: EmbeddingScorer,
+    progress: Progress,
+    *,
+    group: Group | None = None,
 ) -> dict[str, Any]:
     """Evaluate a trained model without its test part, which stays sealed.
 
@@ -138,13 +198,14 @@ def evaluate_on_validation(
         dataset: may have no validation part; the metrics are then empty.
         scorer: of the best epoch so far.
         progress: how far training has come.
+        group: processes that share the users.
 
     Returns:
         The content of `metrics.json` as far as it is known without the test part.
     """
     metrics: dict[str, Any] = {"validation": {}, "evaluated": {}}
     if dataset.validation is not None:
-        validation = _evaluate(config, scorer, dataset, split="validation")
+        validation = _evaluate(config, scorer, dataset, split="validation", group=group)
         _warn_if_few(validation)
         metrics["validation"] = validation.metrics
         metrics["evaluated"] = {"validation": validation.evaluated.record()}
@@ -189,7 +250,12 @@ def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, 
 
 
 def evaluate_refit(
-    config: RunConfig, whole: Dataset, scorer: EmbeddingScorer, chosen: dict[str, Any]
+    config: RunConfig,
+    whole: Dataset,
+    scorer: EmbeddingScorer,
+    chosen: dict[str, Any],
+    *,
+    group: Group | None = None,
 ) -> tuple[dict[str, Any], EvaluationResult]:
     """Evaluate a model that was trained again on training and validation data.
 
@@ -199,11 +265,12 @@ def evaluate_refit(
         scorer: of the refitted model.
         chosen: metrics of the model by which the epoch was chosen; those on validation stay, as
             the refitted model has learnt the validation part.
+        group: processes that share the users.
 
     Returns:
         The content of `metrics.json`, and the test result with the values of single users.
     """
-    test = _evaluate(config, scorer, whole, split="test")
+    test = _evaluate(config, scorer, whole, split="test", group=group)
     metrics = dict(chosen)
     metrics["test"] = test.metrics
     metrics["evaluated"] = {**chosen["evaluated"], "test": test.evaluated.record()}
@@ -221,6 +288,7 @@ def evaluate_run(
     k: Sequence[int] = (5, 20, 50),
     protocol: str | None = None,
     metrics: Sequence[str] | None = None,
+    group: Group | None = None,
 ) -> dict[str, Any]:
     """Evaluate a finished run again, at other list lengths or by the other protocol.
 
@@ -230,6 +298,7 @@ def evaluate_run(
         protocol: `paper` or `strict`; by default that of the run.
         metrics: names from `pslrec.evaluation.METRICS`; by default all but those that need the
             rank of every item.
+        group: processes that share the users, each of which calls this function.
 
     Returns:
         The content of `metrics.json` with the new values; nothing is written.
@@ -253,7 +322,7 @@ def evaluate_run(
     _unseal(dataset, "the run is finished")
     similarity = LOSSES[config.loss.name].similarity
     scorer = Model(directory.read_tables(), similarity).scorer()
-    options: dict[str, Any] = {"k": tuple(k)}
+    options: dict[str, Any] = {"k": tuple(k), "group": group}
     if metrics is not None:
         options["metrics"] = tuple(metrics)
     found: dict[str, Any] = {"test": {}, "validation": {}, "evaluated": {}}

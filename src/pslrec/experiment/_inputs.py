@@ -17,7 +17,9 @@ from pslrec.data import (
     merge_repetitions,
     prepare,
 )
-from pslrec.data.splits import carve_validation, split_by_name
+from pslrec.data.formats import ReadOptions
+from pslrec.data.large import Plan, can_be_out_of_core, is_large, prepared_dataset
+from pslrec.data.splits import ValidationRule, carve_validation, split_by_name
 from pslrec.errors import ConfigError
 from pslrec.sampling import FalseNegatives, plant_false_negatives
 
@@ -57,14 +59,50 @@ def load_dataset(config: RunConfig, given: Interactions | Dataset | None = None)
         given: data that are in memory already, used instead of `data.source`; interactions are
             used for training as a whole, without a test part.
     """
+    if given is None and _is_out_of_core(config.data):
+        return _prepared(config.data, _validation_rule(config))
     return _carved(_load_without_validation(config, given), config)
+
+
+def _is_out_of_core(section: DataSection) -> bool:
+    if section.out_of_core == "auto":
+        return is_large(section.source)
+    return section.out_of_core == "on" and can_be_out_of_core(section.source)
+
+
+def _prepared(section: DataSection, validation: ValidationRule) -> Dataset:
+    """The data set as `load`, `prepare` and the split would give it, mapped from files."""
+    reading = section.reading()
+    preparation = None
+    if section.minimum_rating is not None or section.k_core:
+        preparation = Preparation(section.minimum_rating, section.k_core)
+    plan = Plan(
+        section.source,
+        ReadOptions(reading["columns"], section.separator, section.header),
+        section.format,
+        preparation,
+        split=section.split,
+        train_fraction=section.train_fraction,
+        split_seed=section.split_seed,
+        validation=validation,
+        validation_seed=section.validation_seed,
+    )
+    return prepared_dataset(plan, name=Path(section.source).stem)
 
 
 def _load_without_validation(config: RunConfig, given: Interactions | Dataset | None) -> Dataset:
     section = config.data
+    if given is None and _is_out_of_core(section):
+        return _prepared(section, "none")
     loaded = given
     if loaded is None:
         loaded = load(section.source, repair=section.repair, **section.reading())
+        if section.out_of_core == "on":
+            # Ignoring it would look as if it had worked.
+            raise ConfigError(
+                f"`data.out_of_core` has no effect on {section.source}, which comes split or with "
+                "pslrec; leave it out"
+            )
     if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
         return merge_repetitions(loaded)
@@ -82,11 +120,13 @@ def _load_without_validation(config: RunConfig, given: Interactions | Dataset | 
 
 def _carved(dataset: Dataset, config: RunConfig) -> Dataset:
     section = config.data
-    rule = section.validation
-    if rule is None:
-        # Only a configuration that was never resolved has no rule.
-        rule = config.resolved().data.validation or "none"
+    rule = _validation_rule(config)
     return carve_validation(dataset, rule, split=section.split, seed=section.validation_seed)
+
+
+def _validation_rule(config: RunConfig) -> ValidationRule:
+    # Only a configuration that was never resolved has no rule.
+    return config.data.validation or config.resolved().data.validation or "none"
 
 
 def _check_nothing_to_split(section: DataSection) -> None:

@@ -11,18 +11,44 @@ from typing import Any
 
 import torch
 
-from pslrec.artifacts import Model, RunDirectory, RunStage, flat_settings, trained_tables
+from pslrec.artifacts import (
+    ArtifactError,
+    Model,
+    RunDirectory,
+    RunStage,
+    flat_settings,
+    trained_tables,
+    write_item_table,
+)
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
+from pslrec.data.items import ItemTable
+from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
 from pslrec.experiment._assembly import build_batches, build_resolved_model
 from pslrec.experiment._auto import Choice, choose_settings
-from pslrec.experiment._evaluating import evaluate_model, evaluate_refit, selection_metric
+from pslrec.experiment._evaluating import (
+    evaluate_model,
+    evaluate_refit,
+    selection_metric,
+    tell_of_sample,
+)
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.training import Checkpoint, Listener, Progress, Trainer
+from pslrec.files import working_directory
+from pslrec.training import (
+    BatchFinished,
+    Checkpoint,
+    Event,
+    Listener,
+    Progress,
+    Trainer,
+    TrainingStarted,
+    TryAdvanced,
+    tensors_from_first,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +84,9 @@ def run(
     out: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
+    item_table: Path | None = None,
+    group: Group | None = None,
+    shard_items: bool = False,
 ) -> RunResult:
     """Train, choose the epoch on validation data, and evaluate on the test part.
 
@@ -68,27 +97,48 @@ def run(
         config: what to run; it is completed and checked once, here.
         data: used instead of `data.source`; a validation part is carved out if there is none, and
             interactions are used for training as a whole, without a test part.
-        out: run directory to write; without it nothing is written.
+        out: run directory to write, or an address such as `s3://bucket/run`, to which it is copied
+            at the end; without it nothing is written.
         resume: resume the run in `out` with the same configuration, or start it if there is none.
         listeners: are called with every event of training.
+        item_table: a file with titles and categories of the items, to be kept in `out`.
+        group: the processes that train together, each of which calls this function; the first one
+            writes the directory and calls the listeners. By default there is one process.
+        shard_items: divide the items among the processes, too.
 
     >>> settings = {"data.source": "synthetic", "training.epochs": 1, "sampling.negatives": 10}
     >>> sorted(run(RunConfig.from_settings(settings)).metrics)[:3]
     ['best_epoch', 'evaluated', 'exchangeability']
     """
+    processes = Processes(group or Group(), shard_items=shard_items)
+    if not processes.group.is_first:
+        # One process tells and writes for all.
+        listeners = ()
+        out = None
     with enough_memory(), ExitStack() as stack:
         directory = None
         if out is not None:
+            place = working_directory(
+                out, resume=resume, mark="format", last="metrics.json", error=ArtifactError
+            )
+            out = stack.enter_context(place)
             # Locked until the metrics are written, against a second process that resumes.
             directory = stack.enter_context(RunDirectory(out, resume=resume))
-        config, training_data, choice = prepare_run(config, directory, data, listeners)
+        config, training_data, choice = prepare_run(
+            config, directory, data, listeners, item_table=item_table, processes=processes
+        )
+        tell_of_sample(config, training_data.dataset)
         if config.training.refit:
-            return _run_with_refit(config, training_data, directory, listeners, choice)
+            return _run_with_refit(config, training_data, directory, listeners, choice, processes)
         store: AnyStore = directory or MemoryStore()
-        trainer = build_trainer(config, training_data, store, listeners, directory=directory)
+        trainer = build_trainer(
+            config, training_data, store, listeners, directory=directory, processes=processes
+        )
         progress = trainer.fit()
-        model = Model(store.read_tables(), trainer.loss.similarity)
-        metrics, test = evaluate_model(config, training_data.dataset, model.scorer(), progress)
+        model = Model(processes.tables_of(store), trainer.loss.similarity)
+        metrics, test = evaluate_model(
+            config, training_data.dataset, model.scorer(), progress, group=processes.group
+        )
         metrics |= _record_of(choice, directory)
         if directory is not None:
             directory.write_metrics(metrics)
@@ -100,6 +150,9 @@ def prepare_run(
     directory: RunDirectory | None = None,
     given: Interactions | Dataset | None = None,
     listeners: Sequence[Listener] = (),
+    *,
+    item_table: Path | None = None,
+    processes: "Processes | None" = None,
 ) -> tuple[RunConfig, TrainingData, Choice | None]:
     """Load the data of a run and choose what its settings leave open.
 
@@ -108,31 +161,62 @@ def prepare_run(
         directory: of the run, if it has one.
         given: data that are in memory already, as in `run`.
         listeners: are told what `auto` does.
+        item_table: as in `run`.
+        processes: that train together; by default there is one.
 
     Returns:
         The complete configuration, the data, and the choice if one was made now.
     """
-    is_open = config.auto.mode != "off" and not config.auto.chosen
-    if not is_open:
-        config = config.resolved()
-        return config, load_run_data(config, directory, given), None
-    if directory is not None and directory.is_started:
+    processes = processes or Processes(Group())
+    if _is_open(config) and directory is not None and directory.is_started:
         # The settings were chosen before the run was stopped.
-        config = _with_chosen(config, directory).resolved()
-        return config, load_run_data(config, directory, given), None
-    data = load_run_data(config.resolved(), directory, given)
+        config = _with_chosen(config, directory)
+    config = processes.group.from_first(config)
+    complete = config.resolved()
+    data = load_run_data(complete, directory, given, item_table)
+    processes.group.check_same("the number of users, items and pairs", _sizes(data))
+    if not _is_open(config):
+        return complete, data, None
     if directory is not None:
         directory.write_request(config.given_toml())
 
     def try_out(trial: RunConfig, fold: TrainingData) -> float:
-        # Without listeners: the progress of a try would look like that of the run.
-        trainer = build_trainer(trial, fold, MemoryStore())
+        # Listeners get other events: the epochs of a try would look like those of the run.
+        told = [_telling_of_try(listeners)]
+        trainer = build_trainer(trial, fold, MemoryStore(), told, processes=processes)
         return trainer.fit().best_value
 
     config, choice = choose_settings(config, data, try_out, listeners=listeners)
     if directory is not None:
         directory.write_choice(choice.record())
     return config.resolved(), data, choice
+
+
+def _telling_of_try(listeners: Sequence[Listener]) -> Listener:
+    """A listener of a short training that tells others how far it has got."""
+    n_steps = 1
+    n_batches = 1
+
+    def listen(event: Event) -> None:
+        nonlocal n_steps, n_batches
+        if isinstance(event, TrainingStarted):
+            n_batches = event.n_batches
+            n_steps = event.n_epochs * n_batches
+        elif isinstance(event, BatchFinished):
+            advanced = TryAdvanced((event.epoch * n_batches + event.batch) / n_steps)
+            for listener in listeners:
+                listener(advanced)
+
+    return listen
+
+
+def _is_open(config: RunConfig) -> bool:
+    """Whether `auto` has something to choose."""
+    return config.auto.mode != "off" and not config.auto.chosen
+
+
+def _sizes(data: TrainingData) -> tuple[int, int, int]:
+    return data.train.n_users, data.train.n_items, len(data.train)
 
 
 def _with_chosen(config: RunConfig, directory: RunDirectory) -> RunConfig:
@@ -161,6 +245,7 @@ def _run_with_refit(
     directory: RunDirectory | None,
     listeners: Sequence[Listener],
     choice: Choice | None,
+    processes: "Processes",
 ) -> RunResult:
     # Before the first training, which would be wasted if there is no validation part.
     whole = with_validation(data)
@@ -168,15 +253,20 @@ def _run_with_refit(
     refit_store: AnyStore = MemoryStore()
     if directory is not None:
         selection_store, refit_store = directory.stages()
-    trainer = build_trainer(config, data, selection_store, listeners, directory=directory)
+    trainer = build_trainer(
+        config, data, selection_store, listeners, directory=directory, processes=processes
+    )
     progress = trainer.fit()
-    selected = Model(selection_store.read_tables(), trainer.loss.similarity)
-    chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress)
+    selected = Model(processes.tables_of(selection_store), trainer.loss.similarity)
+    group = processes.group
+    chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress, group=group)
     # The length that was asked for: early stopping may have ended the first training before it,
     # and `auto` would count more steps now that there are more pairs.
     horizon = trainer.options.epochs
-    model = refit(config, whole, refit_store, progress, listeners, horizon=horizon)
-    metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen)
+    model = refit(
+        config, whole, refit_store, progress, listeners, horizon=horizon, processes=processes
+    )
+    metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen, group=group)
     metrics["refit"]["horizon"] = horizon
     metrics |= _record_of(choice, directory)
     if directory is not None:
@@ -192,6 +282,7 @@ def refit(
     listeners: Sequence[Listener] = (),
     *,
     horizon: int,
+    processes: "Processes | None" = None,
 ) -> Model:
     """Train from the beginning on training and validation data, for the chosen number of epochs.
 
@@ -205,7 +296,9 @@ def refit(
         chosen: how the first training ended.
         listeners: are called with every event of training.
         horizon: number of epochs over which the schedule of the first training falls.
+        processes: that train together; by default there is one.
     """
+    processes = processes or Processes(Group())
     logger.info(
         "training again on training and validation data, the first %d of %d epochs",
         chosen.best_epoch,
@@ -222,14 +315,24 @@ def refit(
         patience=0,
     )
     trainer = Trainer(
-        backbone, loss, batches, options=options, store=store, listeners=_with_log(store, listeners)
+        backbone,
+        loss,
+        batches,
+        options=options,
+        store=store,
+        listeners=_with_log(store, listeners),
+        group=processes.group,
+        shard_items=processes.shard_items,
     )
     trainer.fit()
-    return Model(store.read_tables(), loss.similarity)
+    return Model(processes.tables_of(store), loss.similarity)
 
 
 def load_run_data(
-    config: RunConfig, directory: RunDirectory | None, given: Interactions | Dataset | None = None
+    config: RunConfig,
+    directory: RunDirectory | None,
+    given: Interactions | Dataset | None = None,
+    item_table: Path | None = None,
 ) -> TrainingData:
     """Load the data of a run; a run to be resumed must have had the same settings and data.
 
@@ -237,14 +340,21 @@ def load_run_data(
         config: complete, as `RunConfig.resolved` gives it.
         directory: of the run, if it has one.
         given: data that are in memory already, as in `run`.
+        item_table: as in `run`.
     """
     if directory is None or not directory.is_started:
-        return load_training_data(config, given)
-    # Settings first, as other settings may load other data.
-    _check_same_settings(directory, config)
-    _warn_of_other_threads(directory)
-    data = load_training_data(config, given)
-    directory.check_data(data.dataset)
+        data = load_training_data(config, given)
+    else:
+        # Settings first, as other settings may load other data.
+        _check_same_settings(directory, config)
+        _warn_of_other_threads(directory)
+        data = load_training_data(config, given)
+        directory.check_data(data.dataset)
+    if item_table is not None:
+        # Before training, so that a table of other items is refused at once.
+        table = ItemTable.read(item_table, data.dataset.item_vocabulary)
+        if directory is not None:
+            write_item_table(directory.path, table)
     return data
 
 
@@ -255,6 +365,7 @@ def build_trainer(
     listeners: Sequence[Listener] = (),
     *,
     directory: RunDirectory | None = None,
+    processes: "Processes | None" = None,
 ) -> Trainer:
     """Build the trainer of a run, and start the run in its directory if that was not done before.
 
@@ -264,7 +375,9 @@ def build_trainer(
         store: keeps checkpoints and the best tables.
         listeners: are called with every event of training.
         directory: of the run, where `store` is only a part of it.
+        processes: that train together; by default there is one.
     """
+    processes = processes or Processes(Group())
     backbone, loss = build_resolved_model(config, data.train)
     batches = build_batches(config, data)
     if isinstance(store, RunDirectory):
@@ -278,8 +391,10 @@ def build_trainer(
         batches,
         options=config.training.trainer_options(len(batches)),
         store=store,
-        validate=selection_metric(config, data.dataset, backbone, loss),
+        validate=selection_metric(config, data.dataset, backbone, loss, group=processes.group),
         listeners=_with_log(store, listeners),
+        group=processes.group,
+        shard_items=processes.shard_items,
     )
 
 
@@ -288,6 +403,32 @@ def _with_log(store: "AnyStore", listeners: Sequence[Listener]) -> tuple[Listene
         # First, so that an epoch is logged even if another listener stops the run.
         return (store.listen, *listeners)
     return tuple(listeners)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How a run is divided among processes; that changes its speed, and results by rounding only.
+
+    Args:
+        group: the processes.
+        shard_items: divide the items among them, too.
+    """
+
+    group: Group
+    shard_items: bool = False
+
+    def tables_of(self, store: "AnyStore") -> dict[str, torch.Tensor]:
+        """The best tables, which the first process has kept, for all of them.
+
+        Args:
+            store: of this process.
+        """
+        tables = None
+        if self.group.is_first:
+            tables = store.read_tables()
+        if self.group.is_single and tables is not None:
+            return tables
+        return tensors_from_first(tables, self.group)
 
 
 class MemoryStore:

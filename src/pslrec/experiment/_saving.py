@@ -7,20 +7,34 @@ from pathlib import Path
 
 import torch
 
-from pslrec.artifacts import ArtifactError, FinishedRun, RunDirectory
+from pslrec.artifacts import (
+    ITEM_TABLE_FILE,
+    ArtifactError,
+    FinishedRun,
+    RunDirectory,
+    write_item_table,
+)
 from pslrec.data import Interactions
+from pslrec.data.items import ItemTable
 from pslrec.experiment._running import RunResult
 from pslrec.files import explained, is_temporary, whole_directory, whole_file
 from pslrec.training import EpochFinished
 
 
-def save_run(result: RunResult, path: Path, *, epochs: Sequence[EpochFinished] = ()) -> None:
+def save_run(
+    result: RunResult,
+    path: Path,
+    *,
+    epochs: Sequence[EpochFinished] = (),
+    item_table: ItemTable | None = None,
+) -> None:
     """Write a finished run as `run(..., out=path)` does, without its checkpoint.
 
     Args:
         result: what `run` returned.
         path: directory to make; must not hold a run.
         epochs: of the training, for the log; without them there is no log.
+        item_table: titles and categories of the items.
     """
     if (path / "format").exists():
         raise ArtifactError(f"{path} already holds a run; choose another directory")
@@ -35,15 +49,17 @@ def save_run(result: RunResult, path: Path, *, epochs: Sequence[EpochFinished] =
         directory.write_tables(result.model.tables, result.metrics["best_epoch"])
         if epochs:
             directory.write_log(epochs)
+        write_item_table(place, item_table)
         directory.write_metrics(result.metrics)
 
 
-def copy_run(origin: Path, path: Path) -> None:
+def copy_run(origin: Path, path: Path, *, item_table: ItemTable | None = None) -> None:
     """Copy a finished run, without the files that only training needs.
 
     Args:
         origin: the run directory to copy.
         path: the directory to make.
+        item_table: takes the place of the one that the run has.
     """
     with (
         whole_directory(path, error=ArtifactError) as place,
@@ -52,13 +68,15 @@ def copy_run(origin: Path, path: Path) -> None:
         for file in sorted(origin.iterdir()):
             # Checkpoints are most of a run's size, and a finished run has no use for them.
             is_for_training = file.name == "lock" or "checkpoint" in file.name
-            if not file.is_file() or is_for_training or is_temporary(file.name):
+            is_left_out = is_for_training or file.name == ITEM_TABLE_FILE
+            if not file.is_file() or is_left_out or is_temporary(file.name):
                 continue
             with (
                 file.open("rb") as source,
                 whole_file(place / file.name, error=ArtifactError) as target,
             ):
                 shutil.copyfileobj(source, target)
+        write_item_table(place, item_table)
 
 
 def finished_run(result: RunResult) -> FinishedRun:

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from pslrec.backbones import BACKBONES
+from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, SealedInteractions
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import split_by_name
 from pslrec.errors import ConfigError
+from pslrec.evaluation import evaluate
 from pslrec.experiment import MemoryStore, TrainingData, _auto, load_training_data
 from pslrec.experiment._auto import (
     EXPONENTS,
-    LEAD,
     RATE_FACTOR,
+    RATE_OF_TRY,
     batch_for,
     choose_settings,
     epochs_for,
@@ -25,6 +27,7 @@ from pslrec.experiment._auto import (
     ruled_settings,
     scaled_rate,
 )
+from pslrec.experiment._evaluating import popularity_on_validation
 from pslrec.experiment._inputs import further_folds
 from pslrec.experiment._running import build_trainer
 from pslrec.training import SettingsChosen, SettingsTried, TrainingDivergedError
@@ -92,17 +95,18 @@ def test_an_epoch_has_about_forty_steps_within_bounds() -> None:
 
 
 def test_there_are_steps_enough_and_neither_too_few_nor_too_many_epochs() -> None:
-    assert epochs_for(1) == epochs_for(10) == 40
-    assert epochs_for(20) == 400 / 20
-    assert epochs_for(34) == epochs_for(99) == 12
+    n_pairs = 50_000
+    assert epochs_for(1, n_pairs) == epochs_for(10, n_pairs) == 40
+    assert epochs_for(20, n_pairs) == 400 / 20
+    assert epochs_for(34, n_pairs) == epochs_for(199, n_pairs) == 12
 
 
 def test_plenty_of_data_are_learnt_from_for_longer_and_faster(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert epochs_for(100) == epochs_for(10**6) == _auto.EPOCHS_OF_PLENTY
+    assert epochs_for(49, 200_000) == epochs_for(10**6, 10**9) == _auto.EPOCHS_OF_PLENTY
     rate = ruled_settings(open_config(), data)["training.learning_rate"]
-    monkeypatch.setattr(_auto, "STEPS_OF_PLENTY", 1)
+    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
     settings = ruled_settings(open_config(), data)
     assert settings["training.epochs"] == _auto.EPOCHS_OF_PLENTY
     assert settings["training.learning_rate"] == pytest.approx(_auto.RATE_OF_PLENTY * rate)
@@ -184,44 +188,32 @@ def test_the_walk_ends_with_the_tries_and_takes_the_best_of_them(
 
 
 @pytest.mark.usefixtures("short_tries")
-@pytest.mark.parametrize(("lead", "exponent"), [(LEAD / 2, 12), (2 * LEAD, 16)])
-def test_in_short_tries_a_lower_temperature_must_lead(
-    data: TrainingData, lead: float, exponent: int
-) -> None:
-    def values(tried: float) -> float:
-        # Others are worse than both.
-        return {12: 0.1, 16: 0.1 * (1 + lead)}.get(round(tried), 0.01)
-
-    chosen, _ = choose_settings(open_config(), data, Planted(values))
-    assert chosen.loss.options()["temperature"] == 1 / exponent
-
-
-@pytest.mark.usefixtures("short_tries")
-def test_in_short_tries_a_higher_temperature_needs_no_lead(data: TrainingData) -> None:
-    planted = Planted(lambda tried: 0.1 - 1e-5 * tried)
+@pytest.mark.parametrize("slope", [1e-5, -1e-5])
+def test_in_short_tries_any_lead_of_a_temperature_counts(data: TrainingData, slope: float) -> None:
+    planted = Planted(lambda tried: 0.1 + slope * tried)
     chosen, _ = choose_settings(open_config(), data, planted)
-    assert chosen.loss.options()["temperature"] > 1 / 12
+    exponent = 1 / chosen.loss.options()["temperature"]
+    if slope > 0:
+        assert exponent > max(_auto.FIRST_EXPONENTS)
+    else:
+        assert exponent < min(_auto.FIRST_EXPONENTS)
 
 
 @pytest.mark.usefixtures("short_tries")
-@pytest.mark.parametrize(("trail", "exponent"), [(LEAD / 2, 10), (2 * LEAD, 12)])
-def test_in_short_tries_a_higher_temperature_may_trail_a_little(
-    data: TrainingData, trail: float, exponent: int
+@pytest.mark.parametrize("given", [None, 0.01])
+def test_short_tries_learn_faster_and_choose_no_rate(
+    data: TrainingData, given: float | None
 ) -> None:
-    def values(tried: float) -> float:
-        return {12: 0.1, 10: 0.1 * (1 - trail)}.get(round(tried), 0.01)
-
-    chosen, _ = choose_settings(open_config(), data, Planted(values))
-    assert chosen.loss.options()["temperature"] == 1 / exponent
-
-
-@pytest.mark.usefixtures("short_tries")
-def test_in_short_tries_no_other_rate_is_tried(data: TrainingData) -> None:
+    config = open_config()
+    rate = ruled_settings(config, data)["training.learning_rate"]
+    if given is not None:
+        config = open_config(training__learning_rate=given)
+        rate = given
     planted = Planted(peak_at(12), fast=1.0)
-    chosen, _ = choose_settings(open_config(), data, planted)
-    ruled = ruled_settings(open_config(), data)["training.learning_rate"]
-    assert {config.training.learning_rate for config in planted.configs} == {ruled}
-    assert chosen.training.learning_rate == ruled
+    chosen, _ = choose_settings(config, data, planted)
+    rates = {config.training.learning_rate for config in planted.configs}
+    assert rates == {RATE_OF_TRY * rate}
+    assert chosen.training.learning_rate == rate
 
 
 def by_popularity(values: dict[float, float], tried: list[float]) -> Any:
@@ -241,6 +233,7 @@ def by_popularity(values: dict[float, float], tried: list[float]) -> Any:
         ({0.3: 0.1, 0.0: 0.09, 0.6: 0.08}, 0.3),
         ({0.3: 0.1, 0.0: 0.11, 0.6: 0.12}, 0.0),
         ({0.3: 0.1, 0.0: 0.09, 0.6: 0.11}, 0.6),
+        ({0.3: 0.1, 0.0: 0.09, 0.6: 0.11, 0.9: 0.12}, 0.9),
     ],
 )
 def test_popularity_is_what_whole_trainings_say(
@@ -252,15 +245,37 @@ def test_popularity_is_what_whole_trainings_say(
 
 
 @pytest.mark.usefixtures("short_tries")
-@pytest.mark.parametrize(("without", "taken"), [(0.1005, 0.3), (0.102, 0.0)])
+@pytest.mark.parametrize(("without", "taken"), [(0.0999, 0.3), (0.1001, 0.0)])
 def test_short_tries_tell_only_whether_popularity_helps(
-    data: TrainingData, without: float, taken: float
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch, without: float, taken: float
 ) -> None:
+    monkeypatch.setattr(_auto, "popularity_on_validation", lambda config, dataset: 0.0)
     tried: list[float] = []
     try_out = by_popularity({0.3: 0.1, 0.0: without, 0.6: 1.0}, tried)
     chosen, _ = choose_settings(open_config(), data, try_out)
     assert chosen.backbone.options()["popularity"] == taken
     assert set(tried) == {0.0, 0.3}
+
+
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize(("share", "taken"), [(0.5, 0.3), (0.7, 0.9)])
+def test_short_tries_share_more_where_popularity_alone_is_good(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch, share: float, taken: float
+) -> None:
+    alone = 0.1 * share
+    monkeypatch.setattr(_auto, "popularity_on_validation", lambda config, dataset: alone)
+    try_out = by_popularity({0.0: 0.09, 0.3: 0.1, 0.6: 0.11, 0.9: 0.12}, [])
+    chosen, _ = choose_settings(open_config(), data, try_out)
+    assert chosen.backbone.options()["popularity"] == taken
+
+
+def test_popularity_on_validation_is_that_of_the_baseline(data: TrainingData) -> None:
+    config = open_config().resolved()
+    dataset = data.dataset
+    baseline = BASELINES["popularity"]().fit(dataset.train)
+    protocol = config.evaluation.protocol
+    expected = evaluate(baseline, dataset, split="validation", k=[20], protocol=protocol)
+    assert popularity_on_validation(config, dataset) == expected["ndcg@20"] > 0
 
 
 def test_a_given_popularity_is_not_raced(data: TrainingData) -> None:
