@@ -1,6 +1,7 @@
 """Run directories: the one reader and writer of everything that a run leaves behind."""
 
 from pslrec.artifacts._format import FORMAT, ArtifactError, DirectoryInUseError, check_finished
+from pslrec.artifacts._item_table import ITEM_TABLE_FILE, read_item_table, write_item_table
 from pslrec.artifacts._log import Epoch, read_epochs
 from pslrec.artifacts._metrics import check_format, read_metrics
 from pslrec.artifacts._model import Model, trained_tables
@@ -11,6 +12,7 @@ from pslrec.files import read_tensors
 
 __all__ = [
     "FORMAT",
+    "ITEM_TABLE_FILE",
     "ArtifactError",
     "DirectoryInUseError",
     "Epoch",
@@ -24,11 +26,13 @@ __all__ = [
     "check_parts",
     "flat_settings",
     "read_epochs",
+    "read_item_table",
     "read_metrics",
     "read_origins",
     "read_record",
     "read_run",
     "read_tensors",
     "trained_tables",
+    "write_item_table",
     "write_origins",
 ]

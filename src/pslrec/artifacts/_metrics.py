@@ -14,6 +14,9 @@ METRICS_FILE = "metrics.json"
 # Such as `auc` or `ndcg@20`. Readers turn the length into a number, so it must not be endless.
 _METRIC_NAME = re.compile(r"[^@]+(@[1-9][0-9]{0,9})?")
 
+# What reports show of each measure of a check of the splits.
+_SHOWN_OF_MEASURE = ("held_out", "random", "difference", "effect", "adjusted_p")
+
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
@@ -52,11 +55,35 @@ def _are_evaluated(value: object) -> bool:
     return True
 
 
+def _are_checks(value: object) -> bool:
+    """Whether these are checks of the splits by name, see `pslrec.data.exchangeability_record`."""
+    if not isinstance(value, Mapping):
+        return False
+    for check in value.values():
+        if not isinstance(check, Mapping):
+            return False
+        if not _is_text(check.get("verdict")) or not _is_text(check.get("sentence")):
+            return False
+        measures = check.get("measures", {})
+        if not isinstance(measures, Mapping):
+            return False
+        if not all(_is_measure(measure) for measure in measures.values()):
+            return False
+    return True
+
+
+def _is_measure(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(_is_number(value.get(name)) for name in _SHOWN_OF_MEASURE)
+
+
 # Only what other code relies on: a newer version may write more, and old readers let that pass.
 _CHECKS: dict[str, Callable[[object], bool]] = {
     "test": _are_metrics,
     "validation": _are_metrics,
     "evaluated": _are_evaluated,
+    "exchangeability": _are_checks,
     "protocol": _is_text,
     "best_epoch": _is_count,
     "trained_epochs": _is_count,

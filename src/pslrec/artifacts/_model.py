@@ -33,8 +33,8 @@ def trained_tables(backbone: Backbone) -> dict[str, Tensor]:
         tables["user_table"] = backbone.user_table
     if representations.items is not backbone.item_table:
         tables["item_table"] = backbone.item_table
-    # Files hold tables row by row.
-    return {name: table.detach().contiguous() for name, table in tables.items()}
+    # Files hold tables row by row, and everything that reads a model runs on the processor.
+    return {name: table.detach().cpu().contiguous() for name, table in tables.items()}
 
 
 # Without `eq`: comparing tensors gives no single truth value.

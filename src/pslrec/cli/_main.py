@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +15,7 @@ from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
 from pslrec.cli._help import Command, Group
 from pslrec.cli._listing import backbones_command, losses_command
+from pslrec.cli._processes import is_one_of_several
 from pslrec.cli._reading import columns_message
 from pslrec.cli.compare import compare_command
 from pslrec.cli.data import data_app
@@ -145,6 +147,9 @@ def _options(
     # Replaced rather than added to: tests run the program several times in one process.
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
+    if is_one_of_several() and os.environ["RANK"] != "0":
+        # All processes would say the same; what stops one of them is an error, which is shown.
+        package.setLevel(logging.ERROR)
     import_modules(modules or ())
 
 
@@ -171,6 +176,8 @@ def main() -> None:
 
 
 def _fail(message: str) -> NoReturn:
+    if is_one_of_several():
+        message = f"rank {os.environ['RANK']}: {message}"
     Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
     sys.stderr.write(f"{_printable(message)}\n")
     sys.exit(USER_ERROR)

@@ -99,6 +99,51 @@ Threads = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Number of processor threads. Default: torch decides."),
 ]
+ACROSS = "Several processes"
+NumberOfProcesses = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=1,
+        help="Work in N processes on this machine, started by torchrun.",
+        rich_help_panel=ACROSS,
+    ),
+]
+ShardItems = Annotated[
+    bool,
+    typer.Option(
+        "--shard-items",
+        help="Divide the item table among the processes, too.",
+        rich_help_panel=ACROSS,
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        help="Give up a process that does not answer for this long.",
+        rich_help_panel=ACROSS,
+    ),
+]
+Restarts = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="With --processes and --out: how often all processes start again from the last "
+        "checkpoint after one was lost.",
+        rich_help_panel=ACROSS,
+    ),
+]
+
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where to train: cpu, cuda, cuda:1, mps, or auto for the first there is. Default: cpu.",
+    ),
+]
 
 
 def use_threads(n_threads: int | None) -> None:

@@ -17,7 +17,17 @@ ItemTableFile = Annotated[
         "--item-table",
         "--titles",
         metavar="FILE",
-        help="Table of items: ids, titles to show, and columns for --where and --at-most.",
+        help="Table of items: ids, titles to show, and columns for --where and --at-most. "
+        "Default: the one that was saved with the run.",
+    ),
+]
+NewItemTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--item-table",
+        "--titles",
+        metavar="FILE",
+        help="Table of items to save with the model: ids, titles, and columns for rules.",
     ),
 ]
 Only = Annotated[
@@ -98,17 +108,19 @@ def limits_from(given: list[str] | None) -> dict[str, int]:
     return limits
 
 
-def table_in(path: Path | None, items: "Vocabulary") -> "ItemTable | None":
-    """The item table of a file, if one was given.
+def table_in(path: Path | None, run: Path, items: "Vocabulary") -> "ItemTable | None":
+    """The item table of a file, else the one of the run, if it has one.
 
     Args:
         path: the file.
+        run: the run directory.
         items: the items of the model.
     """
+    from pslrec.artifacts import read_item_table
     from pslrec.data.items import ItemTable
 
     if path is None:
-        return None
+        return read_item_table(run, items)
     return ItemTable.read(path, items)
 
 

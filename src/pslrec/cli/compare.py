@@ -12,6 +12,7 @@ from pslrec.cli._options import (
     Budget,
     ConfigFile,
     Data,
+    Device,
     Preset,
     Protocol,
     Pruner,
@@ -87,6 +88,7 @@ def compare_command(
     config: ConfigFile = None,
     out: Out = None,
     threads: Threads = None,
+    device: Device = None,
     reading: Reading = NO_READING,
 ) -> None:
     """Compare losses, backbones and baselines: tuned alike, several seeds, tested for chance.
@@ -117,6 +119,7 @@ def compare_command(
         "data.source": data,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        "training.device": device,
         **reading.settings(),
     }
     configuration = configured(options, shared, preset=preset, file=config)

@@ -9,6 +9,7 @@ from rich.console import Console
 from pslrec.cli._help import Command, Group
 from pslrec.cli._options import DATA_HELP
 from pslrec.cli._reading import NO_READING, PANEL, Reading, takes_reading
+from pslrec.cli.data_cache import cache_command
 from pslrec.cli.data_fetch import fetch_command
 
 data_app = typer.Typer(
@@ -18,6 +19,7 @@ data_app = typer.Typer(
     no_args_is_help=True,
 )
 data_app.command("fetch", cls=Command)(fetch_command)
+data_app.command("cache", cls=Command)(cache_command)
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 Repair = Annotated[

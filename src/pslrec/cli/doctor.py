@@ -11,7 +11,7 @@ EXTRAS = {"serve": "starlette", "ann": "faiss", "onnx": "onnx", "plots": "vl_con
 
 
 def doctor_command() -> None:
-    """Show versions, compiled kernels, threads, optional extras and where data is looked for."""
+    """Show versions, devices, compiled kernels, threads, optional extras and where data is looked for."""
     import numpy
     import polars
     import scipy
@@ -19,7 +19,13 @@ def doctor_command() -> None:
 
     from pslrec import __version__
     from pslrec.data import cache_directory
-    from pslrec.kernels import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
+    from pslrec.kernels import (
+        IS_COMPILED,
+        WHY_NOT_COMPILED,
+        devices_here,
+        instruction_set,
+        openmp_threads,
+    )
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -27,23 +33,23 @@ def doctor_command() -> None:
     if IS_COMPILED:
         kernels = f"compiled, {instruction_set()} variant, {openmp_threads()} threads"
         exact_training = (
-            "compiled row operations, and compiled Adam for MF; on a GPU the plain torch losses, "
-            "in blocks of bounded memory"
+            "compiled row operations, and compiled Adam for MF; on a GPU the same algorithm in "
+            "torch, in blocks of bounded memory"
         )
     else:
         kernels = (
             f"not compiled, the plain torch versions run instead (slower): {WHY_NOT_COMPILED}; "
             "install a C++ compiler and reinstall pslrec to get them"
         )
-        exact_training = "the plain torch losses, in blocks of bounded memory"
-    devices = "CUDA available" if torch.cuda.is_available() else "CPU only"
+        exact_training = "the same algorithm in torch, in blocks of bounded memory"
     extras = []
     for extra, module in EXTRAS.items():
         extras.append(f"{extra}: {_is_installed(module)}")
     rows = {
         "pslrec": __version__,
         "python": platform.python_version(),
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {devices}",
+        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",
+        "devices": _devices(devices_here()),
         "numpy, scipy, polars": f"{numpy.__version__}, {scipy.__version__}, {polars.__version__}",
         "kernels": kernels,
         "exact training": exact_training,
@@ -54,6 +60,18 @@ def doctor_command() -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def _devices(names: list[str]) -> str:
+    import torch
+
+    described = []
+    for name in names:
+        model = ""
+        if name.startswith("cuda"):
+            model = f" ({torch.cuda.get_device_name(name)})"
+        described.append(name + model)
+    return f"{', '.join(described)}; `--device auto` takes {names[0]}"
 
 
 def _is_installed(module: str) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from pslrec.cli._options import FinishedRun, Threads, use_threads
+from pslrec.cli._options import FinishedRun, NumberOfProcesses, Threads, Timeout, use_threads
+from pslrec.cli._processes import joined, start_workers
 
 
 def evaluate_command(
@@ -28,6 +29,8 @@ def evaluate_command(
         ),
     ] = None,
     threads: Threads = None,
+    processes: NumberOfProcesses = None,
+    timeout: Timeout = 600.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the metrics as JSON on standard output.")
     ] = False,
@@ -37,6 +40,7 @@ def evaluate_command(
     from pslrec.errors import ConfigError
     from pslrec.experiment import evaluate_run
 
+    start_workers(processes, threads=threads)
     use_threads(threads)
     # Stricter than `listed`: an empty entry such as in `5,,20` is more likely a slip.
     try:
@@ -48,7 +52,10 @@ def evaluate_command(
     names = None
     if metrics is not None:
         names = [name.strip() for name in metrics.split(",")]
-    record = evaluate_run(run, k=lengths, protocol=protocol, metrics=names)
+    with joined(timeout) as group:
+        record = evaluate_run(run, k=lengths, protocol=protocol, metrics=names, group=group)
+    if not group.is_first:
+        return
     if as_json:
         typer.echo(json.dumps(record))
     else:

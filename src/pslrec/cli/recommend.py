@@ -118,7 +118,7 @@ def recommend_command(
         at_most=limits_from(at_most),
         skip_unknown=skip_unknown,
     )
-    table = table_in(item_table, model.items)
+    table = table_in(item_table, run, model.items)
     wanted = _Wanted(model, table, rules, k, exclude_seen=not include_seen, n_reasons=explain)
     if history:
         frames = _for_history(wanted, history)

@@ -33,6 +33,7 @@ def report_command(
 
     If you give several runs, they are compared with the first one.
     """
+    from pslrec.artifacts import ITEM_TABLE_FILE
     from pslrec.reporting import is_study, reproduction_report, run_report, study_report
 
     use_threads(threads)
@@ -41,6 +42,8 @@ def report_command(
     else:
         results = _results_directory(runs)
         if results is None:
+            if item_table is None and (runs[0] / ITEM_TABLE_FILE).is_file():
+                item_table = runs[0] / ITEM_TABLE_FILE
             written = run_report(runs, out, item_table=item_table)
         else:
             written = reproduction_report(results, out, presentation=_presentation(results))
@@ -49,11 +52,11 @@ def report_command(
 
 def _presentation(results: Path) -> "Presentation | None":
     """How the paper that the results belong to wants them shown."""
-    from pslrec.reproduction import presentation_of
+    from pslrec.reproduction import Grid, presentation_of
 
     if not (results.parent / "paper.toml").is_file():
         return None
-    return presentation_of(results.parent)
+    return presentation_of(Grid(results.parent))
 
 
 def _results_directory(paths: list[Path]) -> Path | None:

@@ -67,7 +67,6 @@ def serve_command(
     """
     import torch
 
-    from pslrec.files import local_path
     from pslrec.serving import Service, ServiceOptions, address_of, is_local_socket, listen, serve
 
     if threads is None:
@@ -75,8 +74,6 @@ def serve_command(
         threads = max((os.cpu_count() or 2) - 1, 1)
     torch.set_num_threads(threads)
     token = _token(token_file)
-    # Refuses an address such as s3://bucket/run, of which `Path` makes a local directory.
-    local_path(run)
     options = ServiceOptions(
         token=token,
         largest_k=largest_k,

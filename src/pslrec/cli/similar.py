@@ -51,7 +51,7 @@ def similar_command(
     table = None
     if item is not None:
         vocabulary = model.items
-        table = table_in(item_table, model.items)
+        table = table_in(item_table, run, model.items)
         rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
         rows = rows_of([item], vocabulary)
         top = model.similar_items(rows, k, rules=rules.in_rows(model.items, table))

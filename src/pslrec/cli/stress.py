@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import (
     Backbone,
     ConfigFile,
     Data,
+    Device,
     Preset,
     Settings,
     SettingsFor,
@@ -23,11 +23,10 @@ from pslrec.cli._options import (
 from pslrec.cli._parsing import listed, numbers, whole_numbers
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
+from pslrec.cli._tables import show_tables
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from pslrec.config import RunConfig
     from pslrec.studies import StressPlan
 
@@ -78,6 +77,7 @@ def stress_command(
     workers: Workers = 1,
     storage: Storage = None,
     threads: Threads = None,
+    device: Device = None,
     reading: Reading = NO_READING,
 ) -> None:
     """Compare how losses hold up under popularity shift and false negatives.
@@ -103,6 +103,7 @@ def stress_command(
         "data.source": data,
         "backbone.name": backbone,
         "sampling.negatives": "catalog" if mode == "catalog" else None,
+        "training.device": device,
         **reading.settings(),
     }
     configuration = configured(options, shared, preset=preset, file=config)
@@ -115,19 +116,20 @@ def _stress(
     configuration: "RunConfig", plan: "StressPlan", directory: Path, *, name: str, **how: Any
 ) -> None:
     from pslrec.cli._study_progress import StudyProgress
+    from pslrec.reporting import stress_tables
     from pslrec.studies import stress, summarize, write_stress
 
     with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
         runs = stress(configuration, plan, out=directory, listener=progress.listen, **how)
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
-    _show_summary(summarize(runs, base), base, Console())
+    show_tables(stress_tables(summarize(runs, base), base).values())
     if len(plan.seeds) == 1:
         tell(
             Console(),
             "with one seed you cannot tell gains from chance; try `--seeds 2024,2025,2026`",
         )
-    tell(Console(), f"curves and tables are in {directory}")
+    tell(Console(), f"curves, tables and stress.html are in {directory}")
 
 
 def _settings_of_losses(
@@ -147,25 +149,3 @@ def _settings_of_losses(
             for loss, own in options.items()
         }
     return options
-
-
-def _show_summary(summary: "pl.DataFrame", base: str, console: Console) -> None:
-    from pslrec.studies import AXES, TITLES, shown_row
-
-    for test in summary["test"].unique(maintain_order=True).to_list():
-        table = Table(
-            title=f"\n{TITLES[test]}: test part, gains over {base}",
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            pad_edge=False,
-        )
-        strength = AXES[test].rpartition(" of ")[0] if test == "shift" else "p"
-        table.add_column(strength, justify="right")
-        table.add_column("loss")
-        for heading in ("NDCG@20", "Recall@20", "gain in NDCG", "in Recall"):
-            table.add_column(heading, justify="right")
-        for row in summary.iter_rows(named=True):
-            if row["test"] == test:
-                table.add_row(*shown_row(row, base))
-        console.print(table)

@@ -13,20 +13,28 @@ from pslrec.cli._options import (
     Backbone,
     ConfigFile,
     DataIfAny,
+    Device,
     Loss,
+    NumberOfProcesses,
     Preset,
     Protocol,
+    Restarts,
     Seed,
     Settings,
+    ShardItems,
     Threads,
+    Timeout,
     use_threads,
 )
+from pslrec.cli._processes import is_restarted, joined, start_workers
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
+from pslrec.cli._rule_options import NewItemTable
 from pslrec.cli._settings import configured, parse_settings, parsed_value
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
+    from pslrec.distributed import Group
     from pslrec.experiment import RunResult
 
 # Settings that most people change have flags; --set takes all others.
@@ -61,14 +69,23 @@ AsJson = Annotated[
 
 Epochs = Annotated[
     str | None,
-    typer.Option(metavar="N|auto", help="Passes over the training data.", rich_help_panel=USUAL),
+    typer.Option(
+        metavar="N|auto",
+        help="Passes over the training data at most. Default: found by --preset auto.",
+        rich_help_panel=USUAL,
+    ),
 ]
 Dimension = Annotated[
-    int | None, typer.Option(metavar="N", help="Length of the vectors.", rich_help_panel=USUAL)
+    int | None,
+    typer.Option(metavar="N", help="Length of the vectors. Default: 64.", rich_help_panel=USUAL),
 ]
 LearningRate = Annotated[
     float | None,
-    typer.Option(metavar="RATE", help="Learning rate of Adam.", rich_help_panel=USUAL),
+    typer.Option(
+        metavar="RATE",
+        help="Learning rate of Adam. Default: found by --preset auto.",
+        rich_help_panel=USUAL,
+    ),
 ]
 KCore = Annotated[
     int | None,
@@ -107,35 +124,63 @@ def train_command(
     out: Out = None,
     refit: Refit = False,
     warm_start: WarmStart = None,
+    item_table: NewItemTable = None,
     resume: Resume = False,
     threads: Threads = None,
+    device: Device = None,
+    processes: NumberOfProcesses = None,
+    shard_items: ShardItems = False,
+    timeout: Timeout = 600.0,
+    restarts: Restarts = 3,
     as_json: AsJson = False,
     reading: Reading = NO_READING,
 ) -> None:
     """Train a model, pick its best epoch on validation data and evaluate it on test data."""
-    if resume:
-        config = _config_to_resume(out, data, config)
-    use_threads(threads)
-    options = {
-        "data.source": data,
-        "backbone.name": backbone,
-        "loss.name": loss,
-        "evaluation.protocol": protocol,
-        "training.seed": seed,
-        "training.epochs": None if epochs is None else parsed_value(epochs),
-        "training.learning_rate": learning_rate,
-        "backbone.dimension": dimension,
-        "data.k_core": k_core,
-        "data.split": split,
-        # Without the flag the setting of a file or preset holds, so it is not set to false.
-        "training.refit": refit or None,
-        "training.warm_start": None if warm_start is None else str(warm_start),
-        **reading.settings(),
-    }
-    configuration = configured(
-        options, parse_settings(settings), preset=preset, file=config, is_search=False
-    )
-    result = _train(configuration, out, resume=resume, threads=threads)
+    from pslrec.errors import ConfigError
+
+    if item_table is not None and out is None:
+        raise ConfigError("`--item-table` is saved with the model, so it needs `--out DIRECTORY`")
+    if out is None:
+        # There is no checkpoint to start again from.
+        restarts = 0
+    start_workers(processes, threads=threads, restarts=restarts)
+    with joined(timeout) as group:
+        # A worker that was started again after a failure finds a run, if it came that far.
+        resume = resume or (out is not None and is_restarted())
+        if resume:
+            config = _config_to_resume(out, data, config)
+        use_threads(threads)
+        options = {
+            "data.source": data,
+            "backbone.name": backbone,
+            "loss.name": loss,
+            "evaluation.protocol": protocol,
+            "training.seed": seed,
+            "training.epochs": None if epochs is None else parsed_value(epochs),
+            "training.learning_rate": learning_rate,
+            "backbone.dimension": dimension,
+            "data.k_core": k_core,
+            "data.split": split,
+            # Without the flag the setting of a file or preset holds, so it is not set to false.
+            "training.refit": refit or None,
+            "training.warm_start": None if warm_start is None else str(warm_start),
+            "training.device": device,
+            **reading.settings(),
+        }
+        configuration = configured(
+            options, parse_settings(settings), preset=preset, file=config, is_search=False
+        )
+        result = _train(
+            configuration,
+            out,
+            item_table,
+            resume=resume,
+            threads=threads,
+            group=group,
+            shard_items=shard_items,
+        )
+    if not group.is_first:
+        return
     if as_json:
         typer.echo(json.dumps(result.metrics))
     else:
@@ -145,27 +190,37 @@ def train_command(
 def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -> Path | None:
     """The file with the settings of the run to resume: the one given, or the run's own."""
     from pslrec.errors import ConfigError
-    from pslrec.files import check_regular
+    from pslrec.files import check_regular, is_address, shown_address
 
     if out is None:
         raise ConfigError("`--resume` needs `--out`, the directory of the run to resume")
     if config is not None:
         return config
-    # Until `auto` has chosen, there are only the settings as they were given.
-    for name in ("config.toml", "request.toml"):
-        own = out / name
-        if own.exists():
-            check_regular(own, error=ConfigError)
-            return own
+    own = _stored_settings(out)
+    if own is not None:
+        check_regular(own, error=ConfigError)
+        return own
     # With DATA a new run starts: a script can then use one command for the first attempt and
     # for all that follow.
+    if data is None and is_address(out):
+        raise ConfigError(
+            f"`--resume` of a run at an address needs DATA as well, or `--config`, "
+            f"got `--out` {shown_address(out)}"
+        )
     if data is None:
         raise ConfigError(f"there is no run in {out} to resume; give DATA to start one")
     return None
 
 
 def _train(
-    configuration: "RunConfig", out: Path | None, *, resume: bool, threads: int | None
+    configuration: "RunConfig",
+    out: Path | None,
+    item_table: Path | None,
+    *,
+    resume: bool,
+    threads: int | None,
+    group: "Group",
+    shard_items: bool,
 ) -> "RunResult":
     from pslrec.cli._progress import TrainingProgress
     from pslrec.experiment import run
@@ -173,25 +228,54 @@ def _train(
 
     try:
         # On standard error, so that `--json` leaves nothing but JSON on standard output.
-        with TrainingProgress(Console(stderr=True)) as progress:
-            return run(configuration, out=out, resume=resume, listeners=[progress.listen])
+        with TrainingProgress(Console(stderr=True, quiet=not group.is_first)) as progress:
+            return run(
+                configuration,
+                out=out,
+                resume=resume,
+                listeners=[progress.listen],
+                item_table=item_table,
+                group=group,
+                shard_items=shard_items,
+            )
     except TrainingInterrupted as stop:
-        if out is None:
-            message = "stopped; nothing was saved, as there was no --out"
-        else:
-            command = f"pslrec train --out {shlex.quote(str(out))} --resume"
-            # The settings are in the run directory; the number of threads belongs to the machine.
-            if threads is not None:
-                command += f" --threads {threads}"
-            message = f"{stop}; resume with: {command}"
-        typer.echo(message, err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        reason = str(stop)
+    except KeyboardInterrupt:
+        # Between two trainings of `auto`, or before the first one.
+        reason = "stopped"
+    if group.is_first:
+        typer.echo(_how_to_resume(reason, out, threads, group.size), err=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+def _how_to_resume(reason: str, out: Path | None, threads: int | None, processes: int) -> str:
+    if out is None:
+        return "stopped; nothing was saved, as there was no --out"
+    if _stored_settings(out) is None:
+        return f"{reason}; nothing was saved yet"
+    command = f"pslrec train --out {shlex.quote(str(out))} --resume"
+    # The settings are in the run directory; the number of threads belongs to the machine.
+    if threads is not None:
+        command += f" --threads {threads}"
+    if processes > 1:
+        command += f" --processes {processes}"
+    return f"{reason}; resume with: {command}"
+
+
+def _stored_settings(out: Path) -> Path | None:
+    """The file with the settings of the run in a directory, if there is one."""
+    # Until `auto` has chosen, there are only the settings as they were given.
+    for name in ("config.toml", "request.toml"):
+        if (out / name).exists():
+            return out / name
+    return None
 
 
 def _show(result: "RunResult", out: Path | None) -> None:
     from pslrec.cli._results import show_metrics
+    from pslrec.files import shown_address
 
     console = Console()
     show_metrics(result.metrics, console)
     if out is not None:
-        tell(console, f"saved to {out}")
+        tell(console, f"saved to {shown_address(out)}")

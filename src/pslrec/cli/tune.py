@@ -15,6 +15,7 @@ from pslrec.cli._options import (
     Budget,
     ConfigFile,
     DataIfAny,
+    Device,
     Loss,
     Preset,
     Protocol,
@@ -115,6 +116,7 @@ def tune_command(
     out: Out = None,
     metric: Metric = None,
     threads: Threads = None,
+    device: Device = None,
     as_json: AsJson = False,
     reading: Reading = NO_READING,
 ) -> None:
@@ -133,6 +135,7 @@ def tune_command(
         "loss.name": loss,
         "evaluation.protocol": protocol,
         "training.seed": seed,
+        "training.device": device,
         **reading.settings(),
     }
     configuration = configured(options, fixed, preset=preset, file=config)

@@ -29,7 +29,7 @@ class DescribedItems:
     def use_item_table(self, source: Any) -> Self:
         """Show the titles of a table beside item ids, and let rules refer to its columns.
 
-        The table is not saved with the model.
+        The table is saved and pickled with the model.
 
         Args:
             source: a CSV, TSV, JSON lines or Parquet file, or a frame. Ids are in the column called

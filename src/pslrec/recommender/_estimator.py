@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import torch
 
-from pslrec.artifacts import read_epochs
+from pslrec.artifacts import read_epochs, read_item_table
 from pslrec.config import RunConfig
 from pslrec.data import Columns, Dataset, Interactions, in_both
 from pslrec.errors import ConfigError, DataError
 from pslrec.evaluation import EmbeddingScorer, evaluate
-from pslrec.files import local_path
+from pslrec.files import at_hand
 from pslrec.inference import TrainedModel
 from pslrec.recommender._card import curve_frame, facts_of, html_card, text_card
 from pslrec.recommender._described_items import DescribedItems
@@ -69,6 +69,8 @@ class Recommender(Fitting, DescribedItems):
         minimum_rating: leave out interactions rated lower.
         k_core: leave out users and items with fewer interactions, until all have as many.
         seed: of everything random in training.
+        device: where to train: `"cpu"`, `"cuda"`, `"cuda:1"`, `"mps"`, or `"auto"` for the first
+            one that this machine has.
         output: what frames are: `"polars"`, `"pandas"`, `"numpy"`, or with `"auto"` what was given,
             polars if nothing tells.
         verbose: whether `fit` shows a progress bar in a terminal or a notebook.
@@ -120,7 +122,7 @@ class Recommender(Fitting, DescribedItems):
         state: dict[str, Any] = {"params": self.get_params(), "files": None, "library": None}
         if self.__sklearn_is_fitted__():
             # Bytes of our own files, so that nothing of torch or polars is unpickled.
-            state["files"] = dict(pickled(self._storage).files)
+            state["files"] = dict(pickled(self._storage, self._item_table).files)
             state["library"] = self._library
         return state
 
@@ -131,8 +133,8 @@ class Recommender(Fitting, DescribedItems):
         if state["files"] is not None:
             storage = Pickled(state["files"])
             with tempfile.TemporaryDirectory() as directory:
-                place = Path(directory) / "run"
-                storage.write(place)
+                place = Path(directory)
+                storage.unpack(place)
                 self._read(place, storage)
             self._library = state["library"]
 
@@ -343,29 +345,31 @@ class Recommender(Fitting, DescribedItems):
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Save to a run directory, which `Recommender.load` and all `pslrec` commands can read.
 
+        The item table is saved as well, if there is one.
+
         Args:
-            path: directory to make.
+            path: directory to make, or an address such as `s3://bucket/run`.
             overwrite: replace a run that is in the directory already. Nothing but a run is ever
                 replaced.
         """
         # Raises if there is no model yet.
         self._model()
-        save(self._storage, local_path(path, error=ConfigError), overwrite=overwrite)
+        save(self._storage, self._item_table, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: Path | str) -> "Recommender":
         """Load a fitted recommender from the directory of a finished run.
 
         Args:
-            path: the directory. Its files are checked, and nothing in them is executed.
+            path: the directory, or its address. Its files are checked, and nothing in them is executed.
         """
-        place = local_path(path, error=ConfigError)
-        # Before its settings are known, so that their names are looked up with the run's parts.
-        model = TrainedModel.load(place)
-        config = RunConfig.checked(model.config)
-        # With all options, so that `fit` trains by the same settings again.
-        loaded = cls(config.loss.name, config.backbone.name, **options_of(config))
-        loaded._read(place, LoadedFrom(place), model)
+        with at_hand(path, error=ConfigError) as place:
+            # Before its settings are known, so that their names are looked up with the run's parts.
+            model = TrainedModel.load(place)
+            config = RunConfig.checked(model.config)
+            # With all options, so that `fit` trains by the same settings again.
+            loaded = cls(config.loss.name, config.backbone.name, **options_of(config))
+            loaded._read(place, LoadedFrom(Path(path)), model)
         return loaded
 
     def _read(self, place: Path, storage: Storage, model: TrainedModel | None = None) -> None:
@@ -373,6 +377,7 @@ class Recommender(Fitting, DescribedItems):
             model = TrainedModel.load(place)
         self._take(model, RunConfig.checked(model.config))
         self.learning_curve_ = curve_frame(read_epochs(place / "log.jsonl"))
+        self._item_table = read_item_table(place, model.items)
         self._storage = storage
         self._library = None
 

@@ -33,6 +33,7 @@ KEYWORDS = {
     "minimum_rating": "data.minimum_rating",
     "k_core": "data.k_core",
     "seed": "training.seed",
+    "device": "training.device",
 }
 # Those that are about the recommender itself, or read in a way of their own.
 OTHERS = ("loss", "backbone", "preset", "output", "verbose", "warm_start")

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pslrec.artifacts import read_item_table
 from pslrec.data.items import ItemTable
 from pslrec.errors import PslrecError
+from pslrec.files import at_hand, is_address
 from pslrec.inference import NO_RULES, RowRules, RuleKeeper, TopItems, TrainedModel
 from pslrec.rows import Rows
 from pslrec.serving._identifiers import Identifiers
@@ -60,7 +62,7 @@ class ServedModel:
         model: computes the lists.
         users: ids of users.
         items: ids of items.
-        table: titles and columns of the items, if the service was given a table of them.
+        table: titles and columns of the items, if there is a table of them.
         fingerprint: first digits of a hash of the model's file, to tell models apart.
         loaded: when it was read.
     """
@@ -78,22 +80,25 @@ class ServedModel:
         """Read a finished run.
 
         Args:
-            path: the run directory, or a link to it.
-            item_table: a table of items, see `ItemTable.read`.
+            path: the run directory, a link to it, or its address.
+            item_table: a table of items, see `ItemTable.read`; by default that of the run.
         """
-        # Resolved once: if the link is switched meanwhile, the files of two runs must not be mixed.
-        directory = path.resolve()
-        model = TrainedModel.load(directory)
-        table = None
+        with at_hand(path) as place:
+            # Resolved once: if the link is switched meanwhile, the files of two runs must not be
+            # mixed.
+            directory = place.resolve()
+            model = TrainedModel.load(directory)
+            fingerprint = _fingerprint(directory / "model.safetensors")
+            table = read_item_table(directory, model.items)
         if item_table is not None:
             table = ItemTable.read(item_table, model.items)
         return cls(
-            path=directory,
+            path=path if is_address(path) else directory,
             model=model,
             users=Identifiers(model.users),
             items=Identifiers(model.items),
             table=table,
-            fingerprint=_fingerprint(directory / "model.safetensors"),
+            fingerprint=fingerprint,
             loaded=datetime.now(UTC),
         )
 

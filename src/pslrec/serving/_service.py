@@ -44,7 +44,7 @@ class Service:
     Args:
         run: directory of a finished run, or a link to one; a reload reads it again.
         item_table: a table of items with their titles, shown beside the ids, and columns that
-            rules may refer to.
+            rules may refer to; by default the one that was saved with the run.
         options: the limits; the defaults if not given.
     """
 

@@ -13,7 +13,7 @@ const make = (tag, name, text) => {
 };
 
 // What the page shows. The history is that of the data, the basket what was added to it.
-const state = {user: null, history: [], basket: [], removed: new Set(), hidden: [], showsAll: false};
+const state = {user: null, history: [], basket: [], removed: new Set(), allowed: [], hidden: [], showsAll: false};
 let token = sessionStorage.getItem("token") || "";
 let columns = [];
 let latest = 0;
@@ -132,7 +132,8 @@ function owned(entry, isNew) {
 }
 
 function popular(entries) {
-  return entries.filter((entry) => !isIn(state.hidden, entry.item)).map((entry) => {
+  const isShown = (entry) => !isIn(state.hidden, entry.item) && (!state.allowed.length || isIn(state.allowed, entry.item));
+  return entries.filter(isShown).map((entry) => {
     const card = make("li", "card");
     card.dataset.item = entry.item;
     card.append(head(entry), ...chips(entry), actions(entry));
@@ -180,6 +181,11 @@ function hide(entry) {
   element("gets-title").focus({preventScroll: true});
 }
 
+function allow(entry) {
+  if (!isIn(state.allowed, entry.item)) state.allowed.push(entry);
+  update(nameOf(entry) + " may be recommended; ");
+}
+
 // Filters.
 
 const textOf = (value) => '"' + value.replace(/\\/g, "\\\\").replace(/"/g, '\\"') + '"';
@@ -205,6 +211,7 @@ function rules() {
   if (element("most").value && element("most-column").value) {
     found.at_most = {[element("most-column").value]: Number(element("most").value)};
   }
+  if (state.allowed.length) found.items = state.allowed.map((entry) => entry.item);
   if (state.hidden.length) found.exclude = state.hidden.map((entry) => entry.item);
   return found;
 }
@@ -256,19 +263,27 @@ function offerFilters(found) {
 
 function showFilters() {
   const asked = rules();
-  const n = (asked.where ? 1 : 0) + (asked.at_most ? 1 : 0) + state.hidden.length;
+  const n = (asked.where ? 1 : 0) + (asked.at_most ? 1 : 0) + (asked.items ? 1 : 0) + state.hidden.length;
   element("filters-on").textContent = n ? "(" + n + " on)" : "";
-  element("hidden-part").hidden = !state.hidden.length;
-  element("hidden-items").replaceChildren(...state.hidden.map((entry) =>
-    button(nameOf(entry) + " ×", "show " + nameOf(entry) + " again", () => {
-      state.hidden = state.hidden.filter((other) => other !== entry);
+  showPicked("allowed", (name) => "no longer choose from " + name);
+  showPicked("hidden", (name) => "show " + name + " again");
+}
+
+// The items that a filter names, each of which goes away when it is clicked.
+function showPicked(filter, label) {
+  element(filter + "-part").hidden = !state[filter].length;
+  element(filter + "-items").replaceChildren(...state[filter].map((entry) =>
+    button(nameOf(entry) + " ×", label(nameOf(entry)), () => {
+      state[filter] = state[filter].filter((other) => other !== entry);
       update();
+      // The button is gone, so the focus goes to what is left beside it.
+      (element(filter + "-items").querySelector("button") || element("allow")).focus();
     })));
 }
 
 function clearFilters() {
   for (const field of element("filters").querySelectorAll("input, select:not(#most-column)")) field.value = "";
-  state.hidden = [];
+  Object.assign(state, {allowed: [], hidden: []});
   update();
 }
 
@@ -350,72 +365,85 @@ async function showNear(entry) {
   }
 }
 
-// Suggestions below the search field.
+// Suggestions below a field.
 
-let suggested = [];
-let chosen = -1;
-let typedLast = 0;
+// A field whose suggestions come from the search for items; `taken` is given the chosen one.
+function suggesting(field, taken) {
+  const list = element(field.id + "-suggestions");
+  let suggested = [];
+  let chosen = -1;
+  let typedLast = 0;
 
-function showSuggestions(entries) {
-  suggested = entries;
-  chosen = -1;
-  element("suggestions").replaceChildren(...entries.map((entry, place) => {
-    const option = make("li", "", nameOf(entry));
-    if (entry.title) option.append(" ", make("span", "id", entry.item));
-    option.id = "suggestion-" + place;
-    option.setAttribute("role", "option");
-    option.setAttribute("aria-selected", "false");
-    // Before the field loses its focus, which closes the list.
-    option.addEventListener("mousedown", (event) => { event.preventDefault(); take(place); });
-    return option;
-  }));
-  element("suggestions").hidden = !entries.length;
-  element("search").setAttribute("aria-expanded", String(entries.length > 0));
-  element("search").removeAttribute("aria-activedescendant");
-}
+  function show(entries) {
+    suggested = entries;
+    chosen = -1;
+    list.replaceChildren(...entries.map((entry, place) => {
+      const option = make("li", "", nameOf(entry));
+      if (entry.title) option.append(" ", make("span", "id", entry.item));
+      option.id = list.id + "-" + place;
+      option.setAttribute("role", "option");
+      option.setAttribute("aria-selected", "false");
+      // Before the field loses its focus, which closes the list.
+      option.addEventListener("mousedown", (event) => { event.preventDefault(); take(place); });
+      return option;
+    }));
+    list.hidden = !entries.length;
+    field.setAttribute("aria-expanded", String(entries.length > 0));
+    field.removeAttribute("aria-activedescendant");
+  }
 
-function choose(place) {
-  chosen = (place + suggested.length) % suggested.length;
-  [...element("suggestions").children].forEach((option, other) => {
-    option.setAttribute("aria-selected", String(other === chosen));
-    if (other === chosen) option.scrollIntoView({block: "nearest"});
+  function choose(place) {
+    chosen = (place + suggested.length) % suggested.length;
+    [...list.children].forEach((option, other) => {
+      option.setAttribute("aria-selected", String(other === chosen));
+      if (other === chosen) option.scrollIntoView({block: "nearest"});
+    });
+    field.setAttribute("aria-activedescendant", list.id + "-" + chosen);
+  }
+
+  function take(place) {
+    const entry = suggested[place];
+    field.value = "";
+    show([]);
+    taken(entry);
+    field.focus();
+  }
+
+  async function suggest() {
+    const asked = ++typedLast;
+    const text = field.value.trim();
+    if (!text) return show([]);
+    try {
+      const found = await ask("/search?" + new URLSearchParams({text: text.slice(0, 200), k: 8, details: true}));
+      if (asked !== typedLast) return;
+      show(found.items);
+      if (!found.items.length) say("no item matches " + text, false);
+    } catch (error) {
+      say(error.message, true);
+    }
+  }
+
+  function key(event) {
+    const isDown = event.key === "ArrowDown";
+    if ((isDown || event.key === "ArrowUp") && suggested.length) {
+      event.preventDefault();
+      choose(isDown ? chosen + 1 : Math.max(chosen, 0) - 1);
+    } else if (event.key === "Enter" && suggested.length) {
+      event.preventDefault();
+      take(Math.max(chosen, 0));
+    } else if (event.key === "Escape") {
+      show([]);
+    }
+  }
+
+  field.addEventListener("input", (event) => {
+    // What is typed here is not a filter yet.
+    event.stopPropagation();
+    suggest();
   });
-  element("search").setAttribute("aria-activedescendant", "suggestion-" + chosen);
-}
-
-function take(place) {
-  const entry = suggested[place];
-  element("search").value = "";
-  showSuggestions([]);
-  add(entry);
-  element("search").focus();
-}
-
-async function suggest() {
-  const asked = ++typedLast;
-  const text = element("search").value.trim();
-  if (!text) return showSuggestions([]);
-  try {
-    const found = await ask("/search?" + new URLSearchParams({text: text.slice(0, 200), k: 8, details: true}));
-    if (asked !== typedLast) return;
-    showSuggestions(found.items);
-    if (!found.items.length) say("no item matches " + text, false);
-  } catch (error) {
-    say(error.message, true);
-  }
-}
-
-function searchKey(event) {
-  const isDown = event.key === "ArrowDown";
-  if ((isDown || event.key === "ArrowUp") && suggested.length) {
-    event.preventDefault();
-    choose(isDown ? chosen + 1 : Math.max(chosen, 0) - 1);
-  } else if (event.key === "Enter" && suggested.length) {
-    event.preventDefault();
-    take(Math.max(chosen, 0));
-  } else if (event.key === "Escape") {
-    showSuggestions([]);
-  }
+  field.addEventListener("change", (event) => event.stopPropagation());
+  field.addEventListener("keydown", key);
+  field.addEventListener("blur", () => show([]));
 }
 
 // The address of an answer can be kept.
@@ -426,6 +454,7 @@ function remember() {
   if (element("k").value !== "20") kept.set("k", element("k").value);
   for (const entry of state.basket) kept.append("add", entry.item);
   for (const item of state.removed) kept.append("remove", item);
+  for (const entry of state.allowed) kept.append("only", entry.item);
   for (const entry of state.hidden) kept.append("hide", entry.item);
   if (condition()) kept.set("where", condition());
   if (rules().at_most) kept.set("most", element("most").value + " " + element("most-column").value);
@@ -454,12 +483,13 @@ async function restore() {
     const [most, ...column] = (kept.get("most") || "").split(" ");
     element("most").value = most;
     if (most) element("most-column").value = column.join(" ");
+    state.allowed = await named(kept.getAll("only"));
     state.hidden = await named(kept.getAll("hide"));
     await showUser(kept.get("user"));
     state.basket = await named(kept.getAll("add"));
     state.removed = new Set(kept.getAll("remove"));
     if (state.basket.length || state.removed.size) await update();
-    element("filters").open = Boolean(element("where").value || element("most").value || state.hidden.length);
+    element("filters").open = Object.keys(rules()).length > 0;
   } catch (error) {
     say(error.message, true);
   } finally {
@@ -509,9 +539,8 @@ element("clear").addEventListener("click", clearFilters);
 element("k").addEventListener("change", () => update());
 element("filters").addEventListener("input", updateSoon);
 element("filters").addEventListener("change", updateSoon);
-element("search").addEventListener("input", suggest);
-element("search").addEventListener("keydown", searchKey);
-element("search").addEventListener("blur", () => showSuggestions([]));
+suggesting(element("search"), add);
+suggesting(element("allow"), allow);
 element("close").addEventListener("click", () => element("near").close());
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !/^(INPUT|SELECT)$/.test(event.target.tagName)) {

@@ -30,11 +30,31 @@ def file(purchases: pl.DataFrame, tmp_path: Path) -> Path:
     return tmp_path / "kauf.csv"
 
 
-def test_ten_lines_from_a_file_with_foreign_names_to_recommendations(file: Path) -> None:
+@pytest.fixture
+def articles(purchases: pl.DataFrame, tmp_path: Path) -> Path:
+    """What is known of the items, below a header that none of our names is in."""
+    lines = ["Gattung;Überschrift;Artikelnummer;Jahr"]
+    for place, item in enumerate(sorted(purchases["was"].unique())):
+        kind = ("Komödie", "Krimi")[place % 2]
+        lines.append(f'{kind};"Nr. {place}; neu";{item};{1980 + place}')
+    path = tmp_path / "artikel.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_ten_lines_from_a_file_with_foreign_names_to_filtered_recommendations(
+    file: Path, articles: Path
+) -> None:
     recommender = Recommender(preset="fast", epochs=2, seed=7)
     recommender.fit(file, columns={"user": "wer", "item": "was", "time": "wann"})
-    lists = recommender.recommend(["user03", "user05"], k=3)
+    recommender.use_item_table(articles)
+    where = 'Gattung == "Komödie" and Jahr >= 1985'
+    lists = recommender.recommend(["user03", "user05"], k=3, where=where, exclude=["item07"])
     assert lists["user"].to_list() == ["user03"] * 3 + ["user05"] * 3
+    table = pl.read_csv(articles, separator=";")
+    allowed = table.filter(Gattung="Komödie").filter(pl.col("Jahr") >= 1985)
+    assert set(lists["item"]) <= set(allowed["Artikelnummer"]) - {"item07"}
+    assert set(lists["title"]) <= set(allowed["Überschrift"])
     assert recommender.config_.data.columns.timestamp == "wann"
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from pslrec import Recommender
+from pslrec.artifacts import ArtifactError
 from pslrec.data import Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, DataError, PslrecError
@@ -86,6 +87,62 @@ def test_joblib_runs_it_in_parallel(fitted: Recommender) -> None:
     users = ["user01", "user02"]
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(_best)(fitted, user) for user in users)
     assert found == [_best(fitted, user) for user in users]
+
+
+def titled(recommender: Recommender) -> pl.DataFrame:
+    """Lists that only a recommender with the item table can make."""
+    return recommender.recommend(["user03", "user05"], k=5, where="number >= 10")
+
+
+@pytest.fixture
+def described(log: Interactions) -> Recommender:
+    items = sorted(log.to_frame()["item"].unique())
+    table = pl.DataFrame(
+        {
+            "item": ["not in the log", *items],
+            "title": ["New", *[f"Film {item}" for item in items]],
+            "number": range(len(items) + 1),
+            "cast": [["Ann", "Bob"]] * (len(items) + 1),
+            # Of no use in conditions, and not to be written.
+            "cover": [b"\x00"] * (len(items) + 1),
+        }
+    )
+    return Recommender("sl", **OPTIONS).fit(log).use_item_table(table)
+
+
+def test_the_item_table_is_saved_and_pickled_with_the_model(
+    described: Recommender, tmp_path: Path
+) -> None:
+    lists = titled(described)
+    assert "title" in lists.columns
+    described.save(tmp_path / "run")
+    loaded = Recommender.load(tmp_path / "run")
+    assert titled(loaded).equals(lists)
+    assert loaded.recommend("user03", k=1, where='cast contains "Bob"').height == 1
+    # Lines about items that come later are kept.
+    new = loaded.recommend("user03", k=1, parents={"not in the log": "item01"}, where="number < 1")
+    assert new["title"].to_list() == ["New"]
+    unpickled = pickle.loads(pickle.dumps(loaded))
+    assert titled(unpickled).equals(lists)
+    unpickled.save(tmp_path / "again")
+    assert titled(Recommender.load(tmp_path / "again")).equals(lists)
+
+
+def test_a_table_that_was_forgotten_is_not_saved(described: Recommender, tmp_path: Path) -> None:
+    described.save(tmp_path / "run")
+    for recommender in (described, Recommender.load(tmp_path / "run")):
+        recommender.use_item_table(None).save(tmp_path / "without", overwrite=True)
+        assert Recommender.load(tmp_path / "without").item_table is None
+        assert pickle.loads(pickle.dumps(recommender)).item_table is None
+    copied = pickle.loads(pickle.dumps(Recommender.load(tmp_path / "run")))
+    assert pickle.loads(pickle.dumps(copied.use_item_table(None))).item_table is None
+
+
+def test_a_damaged_item_table_is_refused_by_name(described: Recommender, tmp_path: Path) -> None:
+    described.save(tmp_path / "run")
+    (tmp_path / "run" / "item-table.parquet").write_bytes(b"PAR1 no table")
+    with pytest.raises(ArtifactError, match=r"item-table.parquet cannot be read .* remove it"):
+        Recommender.load(tmp_path / "run")
 
 
 def test_only_a_run_is_overwritten(fitted: Recommender, log: Interactions, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_every_keyword_reaches_its_setting(log: Interactions) -> None:
         "minimum_rating": 1.0,
         "k_core": 2,
         "seed": 99,
+        "device": "cpu",
     }
     assert given.keys() == KEYWORDS.keys()
     config = Recommender("sl", "mf", preset="fast", **given).fit(log).config_

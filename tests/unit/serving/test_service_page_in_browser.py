@@ -170,7 +170,7 @@ def test_item_is_found_by_title_added_and_changes_the_list_at_once(browser, wait
     field = browser.switch_to.active_element
     assert field.get_attribute("id") == "search"
     field.send_keys(f"thing {number}<")
-    wait_for(lambda: find(browser, "#suggestions li"))
+    wait_for(lambda: find(browser, "#search-suggestions li"))
     assert field.get_attribute("aria-expanded") == "true"
     field.send_keys(Keys.ARROW_DOWN)
     active = field.get_attribute("aria-activedescendant")
@@ -241,6 +241,47 @@ def test_filters_choose_by_column_and_condition_and_limit(browser, wait_for, add
     assert "(1 on)" in text_of(browser, "#filters summary")
 
 
+def test_items_to_choose_from_are_picked_by_title_and_dropped_by_keyboard(
+    browser, wait_for, address
+):
+    from selenium.webdriver.common.keys import Keys
+
+    show_user(browser, wait_for, address)
+    before = gets(browser)
+    titled = {}
+    for item, card in zip(before, find(browser, "#gets-list .name"), strict=True):
+        if "Thing " in card.text:
+            titled[item] = card.text.split("Thing ")[1].split("<")[0]
+    first, second = list(titled)[:2]
+    browser.find_element("css selector", "#filters summary").send_keys(Keys.ENTER)
+    field = browser.find_element("id", "allow")
+    # In another order than that of the list, which stays the order of the scores.
+    for item, n_picked in ((second, 1), (first, 2)):
+        field.send_keys(f"thing {titled[item]}<")
+        wait_for(lambda: find(browser, "#allow-suggestions li"))
+        assert field.get_attribute("aria-expanded") == "true"
+        field.send_keys(Keys.ENTER)
+        wait_for(lambda n=n_picked: len(gets(browser)) == n)
+    assert gets(browser) == [first, second]
+    assert "(1 on)" in text_of(browser, "#filters summary")
+    assert browser.switch_to.active_element.get_attribute("id") == "allow"
+    assert f"only={first}" in browser.current_url
+    # The address brings the choice back.
+    browser.refresh()
+    wait_for(lambda: gets(browser) == [first, second])
+    chips = find(browser, "#allowed-items button")
+    assert [chip.get_attribute("aria-label").split()[:4] for chip in chips] == [
+        ["no", "longer", "choose", "from"]
+    ] * 2
+    chips[0].send_keys(Keys.ENTER)
+    wait_for(lambda: gets(browser) == [first])
+    # The focus stays in the filter, on the chip that is left and then on the field.
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    wait_for(lambda: gets(browser) == before)
+    assert browser.switch_to.active_element.get_attribute("id") == "allow"
+    assert complaints(browser) == []
+
+
 def test_similar_items_open_and_close_by_keyboard(browser, wait_for, address):
     from selenium.webdriver.common.keys import Keys
 
@@ -308,7 +349,7 @@ def test_page_works_without_an_item_table_and_with_users_made_of_histories(
         assert not browser.find_element("id", "where").is_displayed()
         field = browser.find_element("id", "search")
         field.send_keys(first)
-        wait_for(lambda: find(browser, "#suggestions li"))
+        wait_for(lambda: find(browser, "#search-suggestions li"))
         field.send_keys("\n")
         wait_for(lambda: names(browser, "#basket-list") == [first])
         assert complaints(browser) == []
