@@ -21,6 +21,8 @@ from pslrec.training import (
     SettingsChosen,
     SettingsTried,
     TrainingStarted,
+    TryAdvanced,
+    TryStarted,
     described_memory,
 )
 
@@ -90,6 +92,10 @@ class TrainingProgress(EpochBar):
         self._validation = 0.0
         self._best = 0.0
         self._best_epoch = 0
+        # Of the race of `auto`, which comes before the training.
+        self._try: TryStarted | None = None
+        self._tried_trainings = 0
+        self._last_done = 0.0
 
     def listen(self, event: Event) -> None:
         """Show an event."""
@@ -103,13 +109,50 @@ class TrainingProgress(EpochBar):
                 self._show(event.epoch + event.batch / self._n_batches, event.loss)
         elif isinstance(event, EpochFinished):
             self._show_epoch(event)
+        elif isinstance(event, TryStarted):
+            self._start_try(event)
+        elif isinstance(event, TryAdvanced):
+            self._show_try(event.done)
         elif isinstance(event, SettingsTried):
             self._tell(
                 f"auto tried {event.settings}: validation {event.validation:.4f}, "
                 f"{event.seconds:.1f} s"
             )
         elif isinstance(event, SettingsChosen):
+            self._draw(visible=False)
             self._tell(event.sentence)
+
+    def _start_try(self, event: TryStarted) -> None:
+        if self._try is None:
+            self._started = time.monotonic()
+            self._tell(_race_announced(event))
+        self._try = event
+        self._tried_trainings = 0
+        self._last_done = 0.0
+        self._next_refresh = 0.0
+        self._draw(visible=True, description=f"auto tries {event.settings}")
+        self._show_try(0.0)
+
+    def _show_try(self, done: float) -> None:
+        if self._try is None or time.monotonic() < self._next_refresh:
+            return
+        self._next_refresh = time.monotonic() + REFRESH_SECONDS
+        if done < self._last_done:
+            # The next training of the same try has begun.
+            self._tried_trainings += 1
+        self._last_done = done
+        share = (self._tried_trainings + done) / self._try.n_trainings
+        completed = self._try.number - 1 + share
+        if not self._try.n_tries:
+            # How many come is not known, so the bar is about this one.
+            self._draw(total=1, completed=share, numbers=f"try {self._try.number}")
+            return
+        numbers = f"try {self._try.number} of at most {self._try.n_tries}"
+        if completed > 0:
+            seconds = (time.monotonic() - self._started) / completed
+            left = clock(seconds * (self._try.n_tries - completed))
+            numbers += f", at most {left} left, then the training"
+        self._draw(total=self._try.n_tries, completed=completed, numbers=numbers)
 
     def _start(self, event: TrainingStarted) -> None:
         self._n_epochs = event.n_epochs
@@ -117,7 +160,14 @@ class TrainingProgress(EpochBar):
         # A resumed run starts in the middle; its pace is measured from there.
         self._first_done = event.epoch + event.batch / event.n_batches
         self._started = time.monotonic()
-        self._draw(total=event.n_epochs, visible=True, description=f"epoch {event.epoch + 1}")
+        self._next_refresh = 0.0
+        self._draw(
+            numbers="",
+            completed=0,
+            total=event.n_epochs,
+            visible=True,
+            description=f"epoch {event.epoch + 1}",
+        )
 
     def _show_estimate(self, event: EstimateMade) -> None:
         if event.seconds > LONG_RUN_SECONDS:
@@ -170,6 +220,17 @@ class TrainingProgress(EpochBar):
                 f"epoch {event.epoch}: loss {event.loss:.4f}, "
                 f"validation {event.validation:.4f}{best}, {event.seconds:.1f} s per epoch"
             )
+
+
+def _race_announced(first: TryStarted) -> str:
+    """What is going to happen, and how to do without it."""
+    how_many = "short trainings"
+    if first.n_tries:
+        how_many = f"at most {first.n_tries} short trainings"
+    return (
+        f"auto looks for settings first, by {how_many} on validation data; "
+        "the preset fast does without"
+    )
 
 
 class NotebookProgress(TrainingProgress):

@@ -11,6 +11,26 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# Entries that are converted at a time.
+PIECE = 1 << 22
+
+
+def counted(numbers: np.ndarray, n_rows: int) -> np.ndarray:
+    """How often each row number occurs, without a copy of all of them in 64 bits.
+
+    Args:
+        numbers: row numbers, in any order.
+        n_rows: all of them are below.
+
+    >>> counted(np.array([2, 0, 2], dtype=np.int32), 4)
+    array([1, 0, 2, 0])
+    """
+    counts = np.zeros(n_rows, dtype=np.int64)
+    for start in range(0, len(numbers), PIECE):
+        counts += np.bincount(numbers[start : start + PIECE], minlength=n_rows)
+    return counts
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """One list of items per owner: the pattern of a sparse matrix in compressed rows (CSR).
@@ -125,6 +145,17 @@ class Rows:
         positions, items = self.positions(owners)
         return Rows.from_pairs(positions, items, n_owners=len(owners))
 
+    def within(self, items: range) -> "Rows":
+        """What each owner has of a range of items, counted from the first of them.
+
+        >>> Rows.from_lists([[5, 7], [6]]).within(range(6, 8)).items
+        array([1, 0], dtype=int32)
+        """
+        is_within = (self.items >= items.start) & (self.items < items.stop)
+        owners = np.repeat(np.arange(len(self)), self.lengths)
+        kept = self.items[is_within] - items.start
+        return Rows.from_pairs(owners[is_within], kept, n_owners=len(self))
+
     def merged(self, *others: "Rows") -> "Rows":
         """What each owner has in any of several lists, which have the same owners.
 
@@ -135,6 +166,37 @@ class Rows:
             return self
         everything = [self, *others]
         n_items = 1 + max(int(rows.items.max(initial=0)) for rows in everything)
-        owners = np.arange(len(self))
-        keys = [np.repeat(owners, rows.lengths) * n_items + rows.items for rows in everything]
-        return Rows.from_keys(np.concatenate(keys), n_owners=len(self), n_items=n_items)
+        # Some owners at a time: keys and their order take many times the room of the lists.
+        n_pairs = sum(len(rows.items) for rows in everything)
+        n_blocks = 1 + n_pairs // PIECE
+        step = max(1, -(-len(self) // n_blocks))
+        blocks = []
+        for first in range(0, max(len(self), 1), step):
+            last = min(first + step, len(self))
+            keys = [rows._keys_between(first, last, n_items) for rows in everything]
+            block = Rows.from_keys(np.concatenate(keys), n_owners=last - first, n_items=n_items)
+            blocks.append(block)
+        lengths = np.concatenate([block.lengths for block in blocks])
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        return Rows(offsets, np.concatenate([block.items for block in blocks]))
+
+    def _keys_between(self, first: int, last: int, n_items: int) -> np.ndarray:
+        """`owner * n_items + item` of some owners, of which the first is 0."""
+        items = self.items[self.offsets[first] : self.offsets[last]]
+        owners = np.repeat(np.arange(last - first), self.lengths[first:last])
+        keys: np.ndarray = owners * n_items + items
+        return keys
+
+    def only(self, owners: np.ndarray) -> "Rows":
+        """The lists of some owners, with those of all others empty; row numbers stay the same.
+
+        Args:
+            owners: ascending.
+
+        >>> Rows.from_lists([[5, 7], [6], [8]]).only(np.array([2])).lengths
+        array([0, 0, 1])
+        """
+        lengths = np.zeros(len(self), dtype=np.int64)
+        lengths[owners] = self.lengths[owners]
+        _, items = self.positions(owners)
+        return Rows(np.concatenate(([0], np.cumsum(lengths))), items)

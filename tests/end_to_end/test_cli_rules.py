@@ -188,3 +188,35 @@ def test_rules_need_a_table_and_are_about_items(pslrec: Command, run_path: Path)
     assert (done.code, "`--item-table FILE` on the command line" in done.err) == (2, True)
     users = pslrec("similar", run_path, "--user", 1003, "--where", "year > 3")
     assert (users.code, "are about items; give `--item`" in users.err) == (2, True)
+
+
+def test_a_table_given_to_train_serves_every_later_command(
+    pslrec: Command, items_path: Path, tmp_path: Path
+) -> None:
+    log = planted_tastes(60, N_ITEMS, model=TasteModel(n_topics=3), seed=2).interactions
+    data = tmp_path / "log.csv"
+    pl.DataFrame({"user": log.users + 1000, "item": log.items}).write_csv(data)
+    out = tmp_path / "run"
+    settings = ("--preset", "fast", "--epochs", 2, "--dimension", 8, "--item-table", items_path)
+    done = pslrec("train", data, *settings)
+    assert done.code == 2
+    assert "`--item-table` is saved with the model, so it needs `--out DIRECTORY`" in done.err
+    others = tmp_path / "others.csv"
+    others.write_text("item,title\nx,Nothing\n")
+    done = pslrec("train", data, *settings[:-1], others, "--out", out)
+    assert done.code == 2
+    assert "no id in column `item` is an item of the model" in done.err
+    assert not (out / "format").exists()
+    done = pslrec("train", data, *settings, "--out", out)
+    assert done.code == 0, done.err
+    lists = tmp_path / "lists.jsonl"
+    done = pslrec("recommend", out, "--user", 1003, "--where", WHERE, "-o", lists)
+    assert done.code == 0, done.err
+    frame = pl.read_ndjson(lists)
+    assert set(frame["item"]) <= COMEDIES
+    assert frame["title"].to_list() == [f"Film [{item}]" for item in frame["item"]]
+    done = pslrec("similar", out, "--item", 3, "--where", WHERE)
+    assert "items similar to Film [3]" in done.out
+    done = pslrec("report", out, "--out", tmp_path / "report.html")
+    assert done.code == 0, done.err
+    assert "Film [" in (tmp_path / "report.html").read_text()

@@ -138,3 +138,77 @@ def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]):
     assert stopped.value.code == 2
     assert "data_layer" in capsys.readouterr().err
     assert "benchmarks" in sys.modules
+
+
+def test_device_measures_both_ways_and_says_whether_targets_are_met(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    from benchmarks import _device_step, device
+    from benchmarks._data import made_up
+
+    monkeypatch.setattr(_device_step, "published", lambda _: made_up(300, 200, 3_000))
+    monkeypatch.setattr(device, "LOSSES", ("psl-tanh",))
+    monkeypatch.setattr(device, "in_child", lambda *_: {"MB": 30.0})
+    result = device.run(rounds=1, epochs=0)
+    (row,) = result["rows"]
+    assert row["gradient error"] < 1e-4 < row["in bfloat16"]
+    assert row["times less memory"] == 1
+    assert result["targets_met"]["gradient error"]
+    assert not result["targets_met"]["times less memory"]
+    record = {"result": result, "machine": {"processor": "p", "cores": 2}, "measured": "now"}
+    assert "psl-tanh" in device.markdown(record)
+
+
+def test_a_log_at_scale_is_written_in_files_and_is_the_same_for_the_same_seed(tmp_path: Path):
+    import polars as pl
+    from benchmarks import _large_log
+
+    counts = [_large_log.write_large_log(tmp_path / name, 900, 200) for name in ("one", "same")]
+    frames = [pl.read_parquet(tmp_path / name / "*.parquet") for name in ("one", "same")]
+    assert frames[0].equals(frames[1])
+    assert counts[0] == len(frames[0])
+    assert 20 < len(frames[0]) / 900 < 40
+    assert frames[0]["user"].n_unique() == 900
+    # Popular items take more than their share, and users repeat themselves.
+    popular = frames[0]["item"].value_counts(sort=True)["count"].head(20).sum()
+    assert popular > 0.2 * len(frames[0])
+    assert frames[0].n_unique() < len(frames[0])
+
+
+def test_the_table_of_large_data_is_made_of_what_was_measured():
+    from benchmarks import large
+
+    steps: dict[str, dict[str, object]] = {
+        "generate": {"rows": 3000, "users": 100, "items": 10, "megabytes": 1.0},
+        "prepare": {
+            "seconds": 2.0,
+            "again_seconds": 0.5,
+            "grown_megabytes": 90.0,
+            "stated_megabytes": 200.0,
+            "ids_megabytes": 24.0,
+            "pairs": {"train": 1000, "test": 200},
+        },
+        "train": {"epoch_seconds": 4.0},
+        "rank": {"users": 50, "seconds": 5.0},
+        "export": {"megabytes": 28.0, "seconds": 2.0},
+        "serve": {"requests_per_second": 9.0, "p50_ms": 1.0, "p99_ms": 2.0, "ready_seconds": 3.0},
+    }
+    for measured in steps.values():
+        measured |= {"step_seconds": 6.0, "peak_megabytes": 500.0}
+    rows = large._rows(steps)
+    assert [row["speed"] for row in rows] == [
+        "500 rows/s",
+        "1,500 rows/s",
+        "250 pairs/s",
+        "10 users/s",
+        "14 MB/s",
+        "9 requests/s",
+    ]
+    record = {
+        "machine": {"cores": 2, "processor": "chip"},
+        "result": {"scale": 0.1, "steps": steps, "rows": rows},
+    }
+    text = large.markdown(record)
+    assert "3,000 rows of 100 users" in text
+    assert "keeps 1,200 pairs" in text
+    assert "| one epoch, 4 s, with evaluation and saving |" in text

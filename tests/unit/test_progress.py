@@ -10,7 +10,14 @@ from rich.console import Console
 
 from pslrec import Recommender, progress
 from pslrec.data._synthetic import TasteModel, planted_tastes
-from pslrec.training import EpochFinished, SettingsChosen, TrainingStarted
+from pslrec.training import (
+    EpochFinished,
+    SettingsChosen,
+    SettingsTried,
+    TrainingStarted,
+    TryAdvanced,
+    TryStarted,
+)
 
 OPTIONS = {"preset": "fast", "epochs": 2, "dimension": 4}
 LOG = planted_tastes(40, 30, model=TasteModel(n_topics=3), seed=1).interactions
@@ -87,6 +94,32 @@ def test_notes_of_a_notebook_are_escaped_and_stay(notebook: Shown) -> None:
     assert "took &lt;b&gt; &amp; c" in notebook.pages[-1]
     assert "validation 0.2500" in notebook.pages[-1]
     assert notebook.n_elements == 1
+
+
+def test_the_race_is_announced_and_shows_how_far_it_has_got(
+    notebook: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every step is drawn, and takes a second.
+    monkeypatch.setattr(progress, "REFRESH_SECONDS", 0.0)
+    seconds = iter(range(100))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(seconds)))
+    shown = progress.NotebookProgress()
+    shown.listen(TryStarted("temperature 1/12", 1, 4, 2))
+    assert "by at most 4 short trainings on validation data" in notebook.pages[-1]
+    assert "auto tries temperature 1/12 try 1 of at most 4" in notebook.pages[-1]
+    for done in (0.5, 1.0, 0.5, 1.0):
+        shown.listen(TryAdvanced(done))
+    assert '<progress value="1.00" max="4">' in notebook.pages[-1]
+    assert "left, then the training" in notebook.pages[-1]
+    shown.listen(SettingsTried("temperature 1/12", 0.5, 3.0))
+    shown.listen(TryStarted("temperature 1/16", 2, 4, 2))
+    shown.listen(TryAdvanced(0.5))
+    assert '<progress value="1.25" max="4">' in notebook.pages[-1]
+    # Where nobody knows how many tries there are, the bar is about one.
+    shown.listen(TryStarted("dimension 256", 3, 0, 1))
+    shown.listen(TryAdvanced(0.5))
+    assert '<progress value="0.50" max="1">' in notebook.pages[-1]
+    assert "try 3" in notebook.pages[-1]
 
 
 def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 # Below these numbers a difference of some per cent between two models says nothing.
 FEW_USERS = 100
 FEW_SHARE = 0.1
+# So many are never too few, however small a share they are: large data are evaluated on a sample.
+ENOUGH_USERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Evaluated:
         """Whether these are too few to tell models apart."""
         # Nothing was held out on purpose, so there is nothing to warn about.
         if self.of_pairs == 0:
+            return False
+        if self.users >= ENOUGH_USERS:
             return False
         return self.users < FEW_USERS or self.users < FEW_SHARE * self.of_users
 

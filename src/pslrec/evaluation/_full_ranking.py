@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pslrec.data import Dataset
+from pslrec.distributed import Group, Partition
 from pslrec.errors import DataError
 from pslrec.evaluation._evaluated import Evaluated
 from pslrec.evaluation._exposure import Exposure
@@ -18,6 +19,7 @@ from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import HIDDEN, NOT_NUMBERS, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
+COUNTED_PAIRS = 5_000_000
 # Metrics of full ranks sort all scores of every user, which takes many times as long.
 DEFAULT_METRICS = tuple(name for name in METRICS if METRICS[name].basis != "ranks")
 
@@ -56,6 +58,9 @@ def evaluate(
     protocol: Protocol = "strict",
     metrics: Sequence[str] = DEFAULT_METRICS,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    n_users: int | None = None,
+    seed: int = 0,
+    group: Group | None = None,
 ) -> EvaluationResult:
     """Rank the catalogue for every user and compare with what they did.
 
@@ -71,7 +76,10 @@ def evaluate(
         metrics: names from `METRICS`; by default all but those that need the rank of every item
             (`auc`, ...).
         memory_budget: bytes that the evaluation may use, its result included; less memory means
-            fewer users at a time.
+            fewer users at a time. Of more than five million pairs, the pairs are not counted.
+        n_users: evaluate a sample of so many users, if there are more.
+        seed: of the sample; the same seed gives the same users.
+        group: processes that share the users, each of which gets the whole result.
 
     >>> from pslrec.data import Interactions
     >>> from pslrec.evaluation import EmbeddingScorer
@@ -90,12 +98,18 @@ def evaluate(
     cutoffs = sorted(set(k))
     if not cutoffs or cutoffs[0] < 1:
         raise ValueError(f"`k` must hold list lengths of at least 1, got {list(k)}")
-    task = ranking_task(dataset, split=split, protocol=protocol)
+    if n_users is not None and n_users < 1:
+        raise ValueError(f"`n_users` must be at least 1, got {n_users}")
+    task = ranking_task(dataset, split=split, protocol=protocol, n_users=n_users, seed=seed)
     rows = users_at_once(task, cutoffs, metrics, memory_budget=memory_budget)
     tally = _Tally(task, cutoffs, metrics)
+    group = group or Group()
+    parts = Partition.even(len(task.users), group.size)
+    own = parts.of(group.rank)
     # Vectors may be parameters; their gradients are of no use here.
     with torch.inference_mode():
-        for start, scores in _score_blocks(scorer, task.users, rows):
+        for place, scores in _score_blocks(scorer, task.users[own.start : own.stop], rows):
+            start = own.start + place
             users = task.users[start : start + len(scores)]
             hidden_rows, hidden_items = task.seen.positions(users)
             hidden = (torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items))
@@ -104,6 +118,7 @@ def evaluate(
                 raise ValueError(NOT_NUMBERS)
             scores[hidden] = HIDDEN
             tally.add(start, users, scores)
+    tally.gather(group, parts)
     return EvaluationResult(
         metrics=tally.means(),
         per_user=tally.per_user,
@@ -239,6 +254,26 @@ class _Tally:
             n_hits = np.count_nonzero(hits[:, :k])
             self.n_hits[k] += int(n_hits)
 
+    def gather(self, group: Group, parts: Partition) -> None:
+        """Put together what the processes found for their users.
+
+        Args:
+            group: the processes.
+            parts: who ranked for which users.
+        """
+        if group.is_single:
+            return
+        own = parts.of(group.rank)
+        for label, values in self.per_user.items():
+            # The values themselves: means of parts would depend on how many there are.
+            part = torch.from_numpy(values[own.start : own.stop])
+            self.per_user[label] = group.whole(part, parts).numpy()
+        for k, counts in self.counts.items():
+            summed = torch.from_numpy(np.append(counts, self.n_hits[k]))
+            group.sum(summed)
+            self.counts[k] = summed[:-1].numpy()
+            self.n_hits[k] = int(summed[-1])
+
     def means(self) -> dict[str, float]:
         """Each metric's mean over users, or its value for the catalogue, in the order asked for."""
         result: dict[str, float] = {}
@@ -291,12 +326,16 @@ def users_at_once(
     bases = [METRICS[name].basis for name in metrics]
 
     n_values = bases.count("lists") * n_cutoffs + bases.count("ranks")
-    fixed = task.nbytes + 8 * n_users * n_values
+    fixed = 8 * n_users * n_values
     if "exposure" in bases:
         fixed += 8 * n_items * n_cutoffs
-    # Sorting the pairs takes 64-bit copies of them, which the system may keep after they are freed.
     n_pairs = len(task.seen.items) + len(task.relevant.items)
-    fixed += 16 * n_pairs
+    # Pairs by the million are held by training as well, or mapped from files; a budget for scores
+    # cannot make room for them.
+    if n_pairs <= COUNTED_PAIRS:
+        # Sorting the pairs takes 64-bit copies of them, which the system may keep after they are
+        # freed.
+        fixed += task.nbytes + 16 * n_pairs
 
     # A score (4 bytes) and a mark (1) for every item, and the list in a dozen forms.
     longest = min(max(cutoffs), n_items)

@@ -10,6 +10,7 @@ from pslrec.data import Dataset, Interactions
 from pslrec.errors import DataError
 from pslrec.evaluation._evaluated import Evaluated
 from pslrec.rows import Rows
+from pslrec.seeding import generator
 
 Split = Literal["test", "validation"]
 Protocol = Literal["paper", "strict"]
@@ -39,7 +40,14 @@ class RankingTask:
         return self.seen.nbytes + self.relevant.nbytes + self.users.nbytes + self.popularity.nbytes
 
 
-def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> RankingTask:
+def ranking_task(
+    dataset: Dataset,
+    *,
+    split: Split,
+    protocol: Protocol,
+    n_users: int | None = None,
+    seed: int = 0,
+) -> RankingTask:
     """The task of one split under one protocol.
 
     `paper` hides the training items and averages over all users, those without relevant items
@@ -50,6 +58,8 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
         dataset: with the part that `split` names.
         split: `test` or `validation`.
         protocol: `paper` or `strict`.
+        n_users: take a sample of so many of the users that count, if there are more.
+        seed: of the sample; the same seed gives the same users.
     """
     one_of("split", split, get_args(Split))
     one_of("protocol", protocol, get_args(Protocol))
@@ -61,10 +71,10 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
             f"data set `{dataset.name}` has no validation part; carve one out of its training part "
             "first"
         )
-    seen = dataset.train.rows
+    seen = [dataset.train.rows]
     # At test time the validation items are known, so recommending them again would be a waste.
     if is_test and is_strict and dataset.validation is not None:
-        seen = seen.merged(dataset.validation.rows)
+        seen.append(dataset.validation.rows)
     n_held_out = len(held_out)
     if is_test:
         # Pairs of unknown users and items were dropped when the data set was made.
@@ -77,6 +87,12 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
     with_relevant = np.flatnonzero(relevant.lengths)
     # A user without relevant items cannot be served well or badly; the paper counts them as 0.
     users = with_relevant if is_strict else np.arange(dataset.n_users)
+    if n_users is not None and n_users < len(users):
+        drawn = generator(seed, "evaluated users").choice(len(users), n_users, replace=False)
+        users = users[np.sort(drawn)]
+        seen = [rows.only(users) for rows in seen]
+        relevant = relevant.only(users)
+        with_relevant = np.flatnonzero(relevant.lengths)
     evaluated = Evaluated(
         users=len(with_relevant),
         of_users=dataset.n_users,
@@ -85,7 +101,7 @@ def ranking_task(dataset: Dataset, *, split: Split, protocol: Protocol) -> Ranki
     )
     return RankingTask(
         users=users,
-        seen=seen,
+        seen=seen[0].merged(*seen[1:]),
         relevant=relevant,
         popularity=dataset.train.item_counts(),
         evaluated=evaluated,

@@ -17,6 +17,7 @@ from pslrec.artifacts import ArtifactError, FinishedRun, Model, check_parts, rea
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
+from pslrec.files import at_hand
 from pslrec.inference._explaining import Reason, nearest_of_history
 from pslrec.inference._fold_in import FoldIn, FrozenModel
 from pslrec.inference._ranking import (
@@ -76,11 +77,13 @@ class TrainedModel:
         """Load the model of a finished run.
 
         Args:
-            path: run directory. Its files are checked, and nothing in them is executed.
+            path: run directory, or an address such as `s3://bucket/run`. Its files are checked,
+                and nothing in them is executed.
             memory_budget: bytes for scores; less memory means fewer users at a time.
         """
-        files = read_run(Path(path))
-        check_parts(Path(path), files.config)
+        with at_hand(path, error=ArtifactError) as place:
+            files = read_run(place)
+            check_parts(place, files.config)
         return cls(files, memory_budget=memory_budget)
 
     def with_parents(self, parents: Mapping[Any, Any]) -> "TrainedModel":

@@ -120,3 +120,8 @@ def test_rows_of_training_are_told_and_left_out(caplog):
     assert (
         "1 of 6 rows are left out: their user or item was not in the training data" in caplog.text
     )
+
+
+def test_a_large_sample_is_never_too_few():
+    assert Evaluated(9_999, 10**6, 10_000, 10**6).is_few
+    assert not Evaluated(10_000, 10**6, 10_000, 10**6).is_few
