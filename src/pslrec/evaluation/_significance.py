@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from pslrec.evaluation._full_ranking import EvaluationResult
 from pslrec.seeding import generator
@@ -86,7 +85,7 @@ def compare(
         difference=float(differences.mean()),
         interval=(float(low), float(high)),
         t_test=_t_test(differences),
-        wilcoxon=float(stats.wilcoxon(differences[differences != 0]).pvalue),
+        wilcoxon=_wilcoxon_test(differences[differences != 0]),
         n_users=len(differences),
     )
 
@@ -137,10 +136,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
+def _wilcoxon_test(differences: np.ndarray) -> float:
+    # Importing it takes half a second, which a training without a comparison need not spend.
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences).pvalue)
+
+
 def _t_test(differences: np.ndarray) -> float:
     # The same difference everywhere leaves no variance to test against.
     if np.ptp(differences) == 0:
         return 0.0
+    from scipy import stats
+
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from statistics import fmean, stdev, variance
 from typing import Literal
 
-from scipy import stats
-
 # The interval of two seeds reaches 12.7 standard errors to either side: it excludes nothing.
 ENOUGH_SEEDS = 3
 CONFIDENCE = 0.95
@@ -47,6 +45,9 @@ def interval_factor(n: int) -> float:
     >>> round(interval_factor(3), 2)
     4.3
     """
+    # Imported here: it takes half a second, which the Python door should not spend.
+    from scipy import stats
+
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
 

@@ -46,7 +46,10 @@ class HistoryAdam(LookupAdam):
         # The sum over processes is on its way while the other gradient is made.
         items_summed = self._layout.start_item_sum(item_gradient)
         table = self._backbone.user_table
-        (gradient,) = torch.autograd.grad(self._vectors, table, user_gradient)
+        # The gradient of this sum by the vectors is `user_gradient`, to the bit. Given as such, torch
+        # would check its shape with a symbolic algebra whose import takes half a second.
+        pull = (self._vectors * user_gradient).sum()
+        (gradient,) = torch.autograd.grad(pull, table)
         gradient = gradient.contiguous()
         users_summed = self._layout.start_item_sum(gradient)
         items_summed.wait()
