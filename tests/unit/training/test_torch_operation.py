@@ -41,7 +41,7 @@ def test_torch_takes_over_where_it_is_asked_for(name: str, build_parts: BuildPar
     assert name_of(loss, "sampled", SINGLE, "torch") == "SampledFormula"
 
 
-@pytest.mark.parametrize(("name", "options"), [("llpauc", {}), ("psl-tanh", {"form": "inside"})])
+@pytest.mark.parametrize(("name", "options"), [("llpauc", {}), ("psl", {"surrogate": "exp-exp"})])
 def test_a_loss_without_an_operation_in_torch_is_its_formula(
     name: str,
     options: dict[str, Any],
