@@ -37,6 +37,8 @@ class Group:
         size: how many processes there are.
         notes: where ranks say why they stopped; needed where there are several.
         timeout: seconds after which a rank that does not answer is given up.
+        local_rank: of this process among those of its machine, from 0.
+        local_size: how many processes there are on its machine.
 
     >>> alone = Group()
     >>> numbers = torch.ones(2)
@@ -46,10 +48,19 @@ class Group:
     """
 
     def __init__(
-        self, rank: int = 0, size: int = 1, *, notes: Notes | None = None, timeout: float = 0.0
+        self,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        notes: Notes | None = None,
+        timeout: float = 0.0,
+        local_rank: int = 0,
+        local_size: int = 1,
     ) -> None:
         self.rank = rank
         self.size = size
+        self.local_rank = local_rank
+        self.local_size = local_size
         self._notes = notes
         self._timeout = timeout
         # What this process put into collectives; benchmarks read it.

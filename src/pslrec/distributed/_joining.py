@@ -57,9 +57,7 @@ def process_group(*, timeout: float = DEFAULT_TIMEOUT) -> Iterator[Group]:
     if not is_worker():
         yield Group()
         return
-    backend = "gloo"
-    if torch.cuda.is_available():
-        backend = "cpu:gloo,cuda:nccl"
+    backend = backend_for(has_cards=torch.cuda.is_available())
     limit = timedelta(seconds=timeout)
     store, rank, size = next(rendezvous("env://", timeout=limit))
     if was_restarted() and Notes(store, rank, size).is_hopeless:
@@ -67,7 +65,14 @@ def process_group(*, timeout: float = DEFAULT_TIMEOUT) -> Iterator[Group]:
         sys.exit(HOPELESS_CODE)
     notes = Notes(_connected(backend, store, rank, size, limit), rank, size)
     try:
-        yield Group(rank, size, notes=notes, timeout=timeout)
+        yield Group(
+            rank,
+            size,
+            notes=notes,
+            timeout=timeout,
+            local_rank=int(os.environ.get("LOCAL_RANK", rank)),
+            local_size=int(os.environ.get("LOCAL_WORLD_SIZE", size)),
+        )
     except PeerError:
         # The rank to blame has left a note of its own, or cannot.
         _let_others_read(rank)
@@ -82,6 +87,20 @@ def process_group(*, timeout: float = DEFAULT_TIMEOUT) -> Iterator[Group]:
         # No process leaves while another still reads from it.
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
+
+
+def backend_for(*, has_cards: bool) -> str:
+    """What moves tensors between processes, by the device that they are on.
+
+    nccl moves those on graphics cards alone, and some are on the processor in any case: settings,
+    metrics, what is agreed on in a step.
+
+    >>> backend_for(has_cards=False)
+    'gloo'
+    """
+    if has_cards:
+        return "cpu:gloo,cuda:nccl"
+    return "gloo"
 
 
 def _connected(backend: str, store: Any, rank: int, size: int, limit: timedelta) -> Any:

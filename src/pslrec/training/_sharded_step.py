@@ -124,7 +124,7 @@ class ShardedStep:
         reduced = block.reduced()
         ends = torch.searchsorted(reduced.columns, torch.tensor([own.start, own.stop]))
         here = range(int(ends[0]), int(ends[1]))
-        drawn = reduced.columns[here.start : here.stop] - own.start
+        drawn = (reduced.columns[here.start : here.stop] - own.start).to(items.device)
         value, gradients = self._exact_part(users, items[drawn], reduced.block, here)
         logarithms = logarithms_of_shares(self._form, reduced.shares, reduced.block)
         value += self._form.factor * logarithms / block.n_pairs
@@ -152,6 +152,8 @@ class ShardedStep:
         self, users: Tensor, items: Tensor, batch: PairBatch
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         candidates, is_here = _own_candidates(batch.candidates, self._layout.own_items)
+        candidates = candidates.to(items.device)
+        is_here = is_here.to(items.device)
         scores = sampled_scores(users, items, candidates, self._scale)
         n_negatives = batch.candidates.shape[1] - 1
         rows = rows_of_candidates(scores, is_here, n_negatives, self._layout.group)
