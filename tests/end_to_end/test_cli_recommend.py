@@ -100,7 +100,7 @@ def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give exactly one of `--user ID`, `--users FILE`, `--all` and `--history ITEM`"),
+        ((), "`--all`, `--history ITEM` and `--histories FILE`"),
         (("--all", "--user", "1001"), "give exactly one of `--user ID`"),
         (
             ("--all", "--out", "recs.xlsx"),
@@ -142,7 +142,10 @@ def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> N
     table = pslrec("similar", run_path, "--user", 1001, "-k", 2)
     assert "users similar to 1001" in table.out
     assert len(table.out.splitlines()) == 3
-    assert "give either `--item ID` or `--user ID`" in pslrec("similar", run_path).err
+    assert (
+        "give exactly one of `--item ID`, `--user ID` and `--all`"
+        in pslrec("similar", run_path).err
+    )
 
 
 def test_export_says_what_it_wrote_and_what_an_index_finds(

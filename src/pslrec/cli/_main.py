@@ -15,7 +15,7 @@ from pslrec import __version__
 from pslrec.cli._ending import INTERRUPTED, USER_ERROR
 from pslrec.cli._help import Command, Group
 from pslrec.cli._listing import backbones_command, losses_command
-from pslrec.cli._processes import is_one_of_several
+from pslrec.cli._processes import is_one_of_several, is_told_here
 from pslrec.cli._reading import columns_message
 from pslrec.cli.compare import compare_command
 from pslrec.cli.data import data_app
@@ -147,7 +147,7 @@ def _options(
     # Replaced rather than added to: tests run the program several times in one process.
     package.handlers[:] = [handler]
     package.setLevel(logging.WARNING if quiet else logging.INFO)
-    if is_one_of_several() and os.environ["RANK"] != "0":
+    if not is_told_here():
         # All processes would say the same; what stops one of them is an error, which is shown.
         package.setLevel(logging.ERROR)
     import_modules(modules or ())

@@ -110,6 +110,8 @@ NumberOfProcesses = Annotated[
         rich_help_panel=ACROSS,
     ),
 ]
+# Taken so that it can be refused with a better answer than that there is no such option.
+NoProcesses = Annotated[int | None, typer.Option("--processes", metavar="N", hidden=True)]
 ShardItems = Annotated[
     bool,
     typer.Option(

@@ -20,6 +20,27 @@ def is_one_of_several() -> bool:
     return "RANK" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
 
 
+def is_told_here() -> bool:
+    """Whether this process says what all of them would say: the first one does."""
+    return not is_one_of_several() or os.environ["RANK"] == "0"
+
+
+def refuse_processes(processes: int | None, command: str) -> None:
+    """Raise if a command of many runs was started in several processes.
+
+    Args:
+        processes: what was given as `--processes`.
+        command: its name.
+    """
+    from pslrec.errors import ConfigError
+
+    if processes is not None or is_one_of_several():
+        raise ConfigError(
+            f"`{command}` shares its runs among processes by `--workers N`, each run in one process; "
+            "leave `--processes` and torchrun out"
+        )
+
+
 def is_restarted() -> bool:
     """Whether all processes were started again after one of them had failed."""
     if not is_one_of_several():

@@ -13,6 +13,7 @@ from pslrec.cli._options import (
     ConfigFile,
     Data,
     Device,
+    NoProcesses,
     Preset,
     Protocol,
     Pruner,
@@ -25,6 +26,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import listed, seconds_of
+from pslrec.cli._processes import refuse_processes
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
 from pslrec.cli._telling import tell
@@ -79,6 +81,7 @@ def compare_command(
     metric: Metric = "ndcg@20",
     budget: Budget = None,
     workers: Workers = 1,
+    processes: NoProcesses = None,
     storage: Storage = None,
     preset: Preset = None,
     settings: Settings = None,
@@ -98,6 +101,7 @@ def compare_command(
     """
     from pslrec.studies import ComparisonPlan
 
+    refuse_processes(processes, "compare")
     use_threads(threads)
     common = parse_settings(settings)
     names = listed(losses)

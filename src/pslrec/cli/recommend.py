@@ -1,17 +1,17 @@
 """`pslrec recommend`: ranked lists for some users or all, in a file or on the terminal."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli._identifiers import ids_in
-from pslrec.cli._options import FinishedRun
+from pslrec.cli._identifiers import ids_in, pairs_in
+from pslrec.cli._lists import Blocks, check_file, check_processes, write_lists
+from pslrec.cli._options import FinishedRun, NumberOfProcesses, Threads, Timeout, use_threads
+from pslrec.cli._processes import is_told_here, joined, start_workers
 from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
@@ -25,19 +25,18 @@ from pslrec.cli._rule_options import (
     table_in,
     title_cell,
 )
-from pslrec.cli._telling import can_redraw
 
 if TYPE_CHECKING:
     import polars as pl
     import torch
 
+    from pslrec.data import Vocabulary
     from pslrec.data.items import ItemTable
     from pslrec.inference import Rules, TrainedModel
 
 # Recommended in one block, which is what memory, progress and Ctrl-C go by.
 USERS_AT_ONCE = 8192
 SHOWN_USERS = 20
-SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
 def recommend_command(
@@ -59,6 +58,13 @@ def recommend_command(
     history: Annotated[
         list[str] | None,
         typer.Option(metavar="ITEM", help="Item in a new user's history. Repeatable."),
+    ] = None,
+    histories: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with histories of new users: a CSV or Parquet table with `user` and `item`.",
+        ),
     ] = None,
     k: Annotated[
         int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of each list.")
@@ -92,18 +98,24 @@ def recommend_command(
     memory: Annotated[
         int, typer.Option(metavar="MB", min=16, help="Maximum memory for scores, in megabytes.")
     ] = 256,
+    threads: Threads = None,
+    processes: NumberOfProcesses = None,
+    timeout: Timeout = 600.0,
 ) -> None:
-    """Recommend items to some users or all, or to a new user with a given history."""
+    """Recommend items to some users or all, or to new users with given histories."""
     from pslrec.errors import ConfigError
     from pslrec.inference import Rules, TrainedModel
 
-    n_ways = sum((bool(user), users is not None, everybody, bool(history)))
-    if n_ways != 1:
+    ways = (bool(user), users is not None, everybody, bool(history), histories is not None)
+    if sum(ways) != 1:
         raise ConfigError(
-            "give exactly one of `--user ID`, `--users FILE`, `--all` and `--history ITEM`"
+            "give exactly one of `--user ID`, `--users FILE`, `--all`, `--history ITEM` and "
+            "`--histories FILE`"
         )
-    if out is not None and out.suffix not in SUFFIXES:
-        raise ConfigError(f"`--out` must end in {', '.join(SUFFIXES)}, got {out.name}")
+    check_file(out)
+    check_processes(processes, out)
+    start_workers(processes, threads=threads)
+    use_threads(threads)
     # The options are checked before a model of perhaps gigabytes is read.
     model = TrainedModel.load(run, memory_budget=memory * 2**20)
     everybody_excluded, by_user = excluded_in(exclude_file, model.users, model.items)
@@ -120,17 +132,15 @@ def recommend_command(
     )
     table = table_in(item_table, run, model.items)
     wanted = _Wanted(model, table, rules, k, exclude_seen=not include_seen, n_reasons=explain)
-    if history:
-        frames = _for_history(wanted, history)
-        n_users = 1
-    else:
-        rows = _rows(model, user, users, skip_unknown=skip_unknown)
-        frames = _blocks(wanted, rows)
-        n_users = len(rows)
-    if out is None:
-        _show(frames, n_users)
-    else:
-        _write(frames, n_users, out)
+    with joined(timeout) as group:
+        blocks = _blocks_for_new(wanted, history, histories)
+        if blocks is None:
+            rows = _rows(model, user, users, skip_unknown=skip_unknown)
+            blocks = _blocks(wanted, rows)
+        if out is None:
+            _show(blocks)
+        else:
+            write_lists(blocks, out, group)
 
 
 class _Wanted(NamedTuple):
@@ -164,36 +174,82 @@ def _rows(
 
 
 def _tell_skipped(n_unknown: int, n_ids: int) -> None:
-    if n_unknown:
+    if n_unknown and is_told_here():
         typer.echo(f"skipped {n_unknown:,} of {n_ids:,} ids, which are unknown", err=True)
 
 
-def _for_history(wanted: _Wanted, history: list[str]) -> Iterator["pl.DataFrame"]:
-    import polars as pl
-    import torch
+def _blocks_for_new(wanted: _Wanted, history: list[str] | None, file: Path | None) -> Blocks | None:
+    """Lists for new users; `None` if there are none."""
+    if history:
+        pairs = [("new", item) for item in history]
+    elif file is not None:
+        pairs = _pairs_of(file, wanted.model)
+    else:
+        return None
+    names, lists = _found_histories(pairs, wanted.model.items, wanted.rules.skip_unknown)
+    hidden = wanted.rules.hidden_from(names, wanted.model.items)
+    starts = range(0, len(names), _at_once(wanted))
 
+    def make(number: int) -> "pl.DataFrame":
+        import numpy as np
+        import polars as pl
+        import torch
+
+        from pslrec.recommender import ranked_frame, with_reasons
+        from pslrec.rows import Rows
+
+        model = wanted.model
+        some = slice(starts[number], starts[number] + starts.step)
+        own_hidden = None
+        if hidden is not None:
+            own_hidden = hidden.select(np.arange(len(names))[some])
+        rules = wanted.rules.in_rows(model.items, wanted.table, hidden=own_hidden)
+        rows = [torch.tensor(each, dtype=torch.int64) for each in lists[some]]
+        top = model.recommend_for(rows, wanted.k, exclude_seen=wanted.exclude_seen, rules=rules)
+        frame = ranked_frame(pl.Series("user", names[some]), top, model.items, table=wanted.table)
+        if wanted.n_reasons:
+            seen = Rows.from_lists(lists[some])
+            frame = with_reasons(frame, model, top, seen, wanted.n_reasons, wanted.table)
+        return frame
+
+    return Blocks(len(names), len(starts), make)
+
+
+def _pairs_of(file: Path, model: "TrainedModel") -> list[tuple[str, str]]:
+    from pslrec.errors import DataError
+
+    pairs = pairs_in(file, model.users, model.items)
+    if pairs is None:
+        raise DataError(f"{file} must be a CSV or Parquet file with the columns `user` and `item`")
+    return pairs
+
+
+def _found_histories(
+    pairs: list[tuple[str, str]], items: "Vocabulary", skip_unknown: bool
+) -> tuple[list[str], list[list[int]]]:
+    """Users in the order of their first pair, and the rows of each one's items."""
     from pslrec.data import find_rows
-    from pslrec.recommender import ranked_frame, with_reasons
-    from pslrec.rows import Rows
 
-    model = wanted.model
-    skip = wanted.rules.skip_unknown
     hint = "; it is not in the training data"
-    found = find_rows(history, model.items, skip_unknown=skip, hint=hint)
-    _tell_skipped(len(found.unknown), len(history))
-    names = pl.Series("user", ["new"])
-    hidden = wanted.rules.hidden_from(names.to_list(), model.items)
-    rules = wanted.rules.in_rows(model.items, wanted.table, hidden=hidden)
-    rows = torch.tensor(found.rows, dtype=torch.int64)
-    top = model.recommend_for([rows], wanted.k, exclude_seen=wanted.exclude_seen, rules=rules)
-    frame = ranked_frame(names, top, model.items, table=wanted.table)
-    if wanted.n_reasons:
-        seen = Rows.from_lists([found.rows])
-        frame = with_reasons(frame, model, top, seen, wanted.n_reasons, wanted.table)
-    yield frame
+    given = [item for _, item in pairs]
+    unknown = find_rows(given, items, skip_unknown=skip_unknown, hint=hint).unknown
+    _tell_skipped(len(unknown), len(given))
+    by_user: dict[str, list[int]] = {}
+    for (user, _), row in zip(pairs, items.find_all_given(given), strict=True):
+        # A user of unknown items alone gets an empty list.
+        own = by_user.setdefault(user, [])
+        if row is not None:
+            own.append(row)
+    return list(by_user), list(by_user.values())
 
 
-def _blocks(wanted: _Wanted, rows: "torch.Tensor") -> Iterator["pl.DataFrame"]:
+def _at_once(wanted: _Wanted) -> int:
+    # The lists themselves take memory, too: long ones come in smaller blocks, of about a million
+    # recommendations.
+    return max(min(USERS_AT_ONCE, 2**20 // min(wanted.k, wanted.model.n_items)), 1)
+
+
+def _blocks(wanted: _Wanted, rows: "torch.Tensor") -> Blocks:
     from dataclasses import replace
 
     from pslrec.recommender import ranked_frame, with_reasons
@@ -202,10 +258,10 @@ def _blocks(wanted: _Wanted, rows: "torch.Tensor") -> Iterator["pl.DataFrame"]:
     names = model.users.series
     by_row = wanted.rules.by_row(model.users)
     rules = by_row.in_rows(model.items, wanted.table)
-    # The lists themselves take memory, too: long ones come in smaller blocks, of about a million
-    # recommendations.
-    at_once = max(min(USERS_AT_ONCE, 2**20 // min(wanted.k, model.n_items)), 1)
-    for block in rows.split(at_once):
+    parts = rows.split(_at_once(wanted))
+
+    def make(number: int) -> "pl.DataFrame":
+        block = parts[number]
         hidden = by_row.hidden_from(block.tolist(), model.items)
         own_rules = replace(rules, hidden=hidden)
         top = model.recommend(block, wanted.k, exclude_seen=wanted.exclude_seen, rules=own_rules)
@@ -213,17 +269,19 @@ def _blocks(wanted: _Wanted, rows: "torch.Tensor") -> Iterator["pl.DataFrame"]:
         if wanted.n_reasons:
             seen = model.seen.select(block.numpy())
             frame = with_reasons(frame, model, top, seen, wanted.n_reasons, wanted.table)
-        yield frame
+        return frame
+
+    return Blocks(len(rows), len(parts), make)
 
 
-def _show(frames: Iterator["pl.DataFrame"], n_users: int) -> None:
+def _show(blocks: Blocks) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("user", no_wrap=True)
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("item", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     shown: list[Any] = []
-    for frame in frames:
+    for frame in blocks.frames():
         if "because" in frame.columns and len(table.columns) == 4:
             table.add_column("because of")
         for record in frame.iter_rows(named=True):
@@ -239,9 +297,9 @@ def _show(frames: Iterator["pl.DataFrame"], n_users: int) -> None:
         if len(shown) == SHOWN_USERS:
             break
     Console().print(table)
-    if n_users > SHOWN_USERS:
+    if blocks.n_owners > SHOWN_USERS:
         typer.echo(
-            f"showing the first {SHOWN_USERS} of {n_users:,} users; write all to a file with --out",
+            f"showing the first {SHOWN_USERS} of {blocks.n_owners:,} users; write all to a file with --out",
             err=True,
         )
 
@@ -258,81 +316,3 @@ def _cells(record: dict[str, Any], user: str) -> list[str | Text]:
         shown = [str(title or name) for title, name in zip(titles, names, strict=True)]
         cells.append(Text(", ".join(shown)))
     return cells
-
-
-def _write(frames: Iterator["pl.DataFrame"], n_users: int, out: Path) -> None:
-    from pslrec.errors import ConfigError
-    from pslrec.files import whole_file
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} users"),
-        TimeRemainingColumn(),
-    )
-    with (
-        Progress(*columns, console=console, disable=not can_redraw(console)) as bar,
-        whole_file(out, error=ConfigError) as file,
-    ):
-        task = bar.add_task("recommending", total=n_users)
-
-        def counted() -> Iterator["pl.DataFrame"]:
-            for frame in frames:
-                yield frame
-                # The next block is asked for only when this one is written.
-                bar.advance(task, frame["user"].n_unique())
-
-        n_rows = _write_frames(counted(), file, out.suffix)
-    typer.echo(f"wrote {n_rows:,} recommendations for {n_users:,} users to {out}", err=True)
-
-
-def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:
-    if suffix == ".parquet":
-        return _write_parquet(frames, file)
-    n_rows = 0
-    for number, frame in enumerate(frames):
-        if suffix == ".csv":
-            _flat(frame).write_csv(file, include_header=number == 0)
-        else:
-            frame.write_ndjson(file)
-        n_rows += len(frame)
-    return n_rows
-
-
-def _flat(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """The frame with lists as text, which is all that a CSV file can hold."""
-    import polars as pl
-    from polars import selectors
-
-    lists = selectors.list()
-    return frame.with_columns(lists.cast(pl.List(pl.String)).list.join("|", ignore_nulls=True))
-
-
-def _write_parquet(frames: Iterator["pl.DataFrame"], file: IO[bytes]) -> int:
-    from polars.exceptions import PolarsError
-    from polars.io.plugins import register_io_source
-
-    # The schema must be known before polars asks for the first block.
-    first = next(frames)
-    n_rows = len(first)
-    failures: list[Exception] = []
-
-    def source(*_: Any) -> Iterator["pl.DataFrame"]:
-        nonlocal n_rows
-        yield first
-        try:
-            for frame in frames:
-                n_rows += len(frame)
-                yield frame
-        except Exception as failure:
-            failures.append(failure)
-            raise
-
-    # A sink writes one block after the other, so all lists are never in memory together.
-    try:
-        register_io_source(source, schema=first.schema).sink_parquet(file)
-    except PolarsError as failure:
-        # What went wrong in a block says more than what polars makes of it.
-        raise (failures or [failure])[0] from None
-    return n_rows

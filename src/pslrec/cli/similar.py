@@ -1,14 +1,17 @@
 """`pslrec similar`: the neighbours of an item or a user."""
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli._options import FinishedRun
+from pslrec.cli._lists import Blocks, check_file, check_processes, write_lists
+from pslrec.cli._options import FinishedRun, NumberOfProcesses, Threads, Timeout, use_threads
+from pslrec.cli._processes import joined, start_workers
 from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
@@ -19,6 +22,15 @@ from pslrec.cli._rule_options import (
     title_cell,
 )
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pslrec.data.items import ItemTable
+    from pslrec.inference import RowRules, TrainedModel
+
+# Ranked in one block, which is what progress and Ctrl-C go by.
+ITEMS_AT_ONCE = 8192
+
 
 def similar_command(
     run: FinishedRun,
@@ -28,6 +40,9 @@ def similar_command(
     user: Annotated[
         str | None, typer.Option(metavar="ID", help="User whose neighbours to show.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Write the neighbours of all items; needs --out.")
+    ] = False,
     k: Annotated[
         int, typer.Option("-k", "--k", metavar="K", min=1, help="Number of neighbours.")
     ] = 10,
@@ -35,26 +50,40 @@ def similar_command(
     exclude: Exclude = None,
     where: Where = None,
     at_most: AtMost = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="With --all: .parquet, .csv or .jsonl."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line each.")] = False,
+    threads: Threads = None,
+    processes: NumberOfProcesses = None,
+    timeout: Timeout = 600.0,
 ) -> None:
     """Show the items most similar to an item, or the users most similar to a user."""
-    from pslrec.errors import ConfigError
     from pslrec.inference import Rules, TrainedModel
     from pslrec.recommender import ranked_frame, rows_of
 
-    if (item is None) == (user is None):
-        raise ConfigError("give either `--item ID` or `--user ID`")
     has_rules = bool(exclude or where or at_most)
-    if has_rules and item is None:
-        raise ConfigError("`--exclude`, `--where` and `--at-most` are about items; give `--item`")
+    _check(item, user, out, everything=everything, has_rules=has_rules)
+    check_file(out)
+    check_processes(processes, out)
+    start_workers(processes, threads=threads)
+    use_threads(threads)
     model = TrainedModel.load(run)
     table = None
-    if item is not None:
-        vocabulary = model.items
+    if user is None:
         table = table_in(item_table, run, model.items)
         rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
+        row_rules = rules.in_rows(model.items, table)
+    if out is not None:
+        with joined(timeout) as group:
+            blocks = _blocks_of_items(model, k, row_rules, table)
+            write_lists(blocks, out, group, kind="item")
+        return
+    if item is not None:
+        vocabulary = model.items
         rows = rows_of([item], vocabulary)
-        top = model.similar_items(rows, k, rules=rules.in_rows(model.items, table))
+        top = model.similar_items(rows, k, rules=row_rules)
     else:
         vocabulary = model.users
         rows = rows_of([user], vocabulary)
@@ -78,3 +107,37 @@ def similar_command(
         similar = Text(title_cell(record, "similar"))
         listing.add_row(str(record["rank"]), similar, f"{record['score']:.4f}")
     Console().print(listing)
+
+
+def _check(
+    item: str | None, user: str | None, out: Path | None, *, everything: bool, has_rules: bool
+) -> None:
+    """Raise where options do not go together."""
+    from pslrec.errors import ConfigError
+
+    if sum((item is not None, user is not None, everything)) != 1:
+        raise ConfigError("give exactly one of `--item ID`, `--user ID` and `--all`")
+    if has_rules and user is not None:
+        raise ConfigError("`--exclude`, `--where` and `--at-most` are about items; give `--item`")
+    if everything and out is None:
+        raise ConfigError("`--all` writes to a file; give `--out FILE`")
+    if out is not None and not everything:
+        raise ConfigError("`--out` is for the neighbours of all items; give `--all`")
+
+
+def _blocks_of_items(
+    model: "TrainedModel", k: int, rules: "RowRules", table: "ItemTable | None"
+) -> Blocks:
+    import torch
+
+    from pslrec.recommender import ranked_frame
+
+    parts = torch.arange(model.n_items).split(ITEMS_AT_ONCE)
+
+    def make(number: int) -> "pl.DataFrame":
+        rows = parts[number]
+        top = model.similar_items(rows, k, rules=rules)
+        names = model.items.series.gather(rows.numpy())
+        return ranked_frame(names, top, model.items, ("item", "similar"), table)
+
+    return Blocks(model.n_items, len(parts), make)

@@ -12,6 +12,7 @@ from pslrec.cli._options import (
     ConfigFile,
     Data,
     Device,
+    NoProcesses,
     Preset,
     Settings,
     SettingsFor,
@@ -21,6 +22,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import listed, numbers, whole_numbers
+from pslrec.cli._processes import refuse_processes
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
 from pslrec.cli._tables import show_tables
@@ -75,6 +77,7 @@ def stress_command(
     config: ConfigFile = None,
     out: Out = None,
     workers: Workers = 1,
+    processes: NoProcesses = None,
     storage: Storage = None,
     threads: Threads = None,
     device: Device = None,
@@ -86,6 +89,7 @@ def stress_command(
     """
     from pslrec.studies import StressPlan
 
+    refuse_processes(processes, "stress")
     use_threads(threads)
     names = listed(losses)
     common = parse_settings(settings)

@@ -17,6 +17,7 @@ from pslrec.cli._options import (
     DataIfAny,
     Device,
     Loss,
+    NoProcesses,
     Preset,
     Protocol,
     Pruner,
@@ -28,6 +29,7 @@ from pslrec.cli._options import (
     use_threads,
 )
 from pslrec.cli._parsing import seconds_of
+from pslrec.cli._processes import refuse_processes
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, stem_of
 from pslrec.cli._telling import tell
@@ -107,6 +109,7 @@ def tune_command(
     budget: Budget = None,
     seeds: Confirm = 1,
     workers: Workers = 1,
+    processes: NoProcesses = None,
     storage: Storage = None,
     preset: Preset = None,
     settings: Settings = None,
@@ -127,6 +130,7 @@ def tune_command(
     """
     from pslrec.studies import Effort
 
+    refuse_processes(processes, "tune")
     use_threads(threads)
     fixed = parse_settings(settings)
     options: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The collectives of a group of processes, which are identities where there is one process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -37,6 +37,8 @@ class Group:
         size: how many processes there are.
         notes: where ranks say why they stopped; needed where there are several.
         timeout: seconds after which a rank that does not answer is given up.
+        local_rank: of this process among those of its machine, from 0.
+        local_size: how many processes there are on its machine.
 
     >>> alone = Group()
     >>> numbers = torch.ones(2)
@@ -46,10 +48,19 @@ class Group:
     """
 
     def __init__(
-        self, rank: int = 0, size: int = 1, *, notes: Notes | None = None, timeout: float = 0.0
+        self,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        notes: Notes | None = None,
+        timeout: float = 0.0,
+        local_rank: int = 0,
+        local_size: int = 1,
     ) -> None:
         self.rank = rank
         self.size = size
+        self.local_rank = local_rank
+        self.local_size = local_size
         self._notes = notes
         self._timeout = timeout
         # What this process put into collectives; benchmarks read it.
@@ -169,6 +180,36 @@ class Group:
 
     def _receive(self, tensor: Tensor, rank: int) -> None:
         self._guarded(lambda: torch.distributed.recv(tensor, src=rank))
+
+    def in_turn(self, n_parts: int, make: Callable[[int], Anything]) -> Iterator[Anything]:
+        """What `make` gives for 0, 1, 2, ..., in this order, on the first process.
+
+        The processes make one part after the other in turn, and each waits with a finished one
+        until the first process has come to it. All of them must go to the end of the iterator; it
+        has nothing for the others.
+
+        Args:
+            n_parts: how many there are.
+            make: gives a part, which can be pickled, by its number.
+        """
+        for number in range(n_parts):
+            maker = number % self.size
+            if maker == self.rank:
+                part = make(number)
+                if self.is_first:
+                    yield part
+                else:
+                    self._send_to_first(part)
+            elif self.is_first:
+                yield self._received_from(maker)
+
+    def _send_to_first(self, value: Any) -> None:
+        self._guarded(lambda: torch.distributed.send_object_list([value], dst=0))
+
+    def _received_from(self, rank: int) -> Any:
+        held: list[Any] = [None]
+        self._guarded(lambda: torch.distributed.recv_object_list(held, src=rank))
+        return held[0]
 
     def check_same(self, what: str, value: object) -> None:
         """Raise unless all processes have the same value.

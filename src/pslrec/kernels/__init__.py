@@ -22,7 +22,15 @@ from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
 from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
-from pslrec.kernels._torch_catalog import Products, TorchPass, takes_torch, torch_catalog_value
+from pslrec.kernels._torch_catalog import (
+    Products,
+    TorchPass,
+    divided_catalog_value,
+    takes_torch,
+    torch_catalog_value,
+)
+from pslrec.kernels._torch_operations import has_rows_for, torch_row_values
+from pslrec.kernels._torch_rows import rows_of_candidates
 
 __all__ = [
     "DEVICE_NAMES",
@@ -44,11 +52,14 @@ __all__ = [
     "catalog_row_values",
     "device_named",
     "devices_here",
+    "divided_catalog_value",
     "draw_negatives",
+    "has_rows_for",
     "instruction_set",
     "is_device_name",
     "openmp_threads",
     "row_gradients",
+    "rows_of_candidates",
     "runs_compiled",
     "sampled_log_sum",
     "sampled_scores",
@@ -59,4 +70,5 @@ __all__ = [
     "takes_torch",
     "top_k",
     "torch_catalog_value",
+    "torch_row_values",
 ]

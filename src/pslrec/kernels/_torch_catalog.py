@@ -23,9 +23,10 @@ from pslrec.kernels._torch_operations import (
     NODE_WIDTH,
     has_rows_for,
     is_binomial,
+    is_exponential,
     torch_row_values,
 )
-from pslrec.kernels._torch_rows import TorchLists, TorchRows
+from pslrec.kernels._torch_rows import ALONE, Across, TorchLists, TorchRows
 
 Products = Literal["float32", "bfloat16"]
 
@@ -92,6 +93,45 @@ def torch_catalog_value(
     return value
 
 
+def divided_catalog_value(
+    users: Tensor,
+    items: Tensor,
+    lists: CatalogLists,
+    form: FusedForm,
+    *,
+    scale: float,
+    columns: range,
+    across: Across,
+    how: TorchPass = TorchPass(),  # noqa: B008
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where each process has some of the items, with the gradients in place of a graph.
+
+    Three collectives for each group of rows, none of them as large as rows times items: the scores
+    of the positives, the highest score of a negative, and sums over items.
+
+    Args:
+        users: the block's user vectors, the same in every process.
+        items: those of this process, shape (len(columns), dimension).
+        lists: what each row's items are, of all items.
+        form: one that `has_rows_for`.
+        scale: as above.
+        columns: which of all items these are.
+        across: the processes.
+        how: types and memory of the pass.
+
+    Returns:
+        The loss of all users and items; what the items of this process add to the gradient in
+        `users`; and the gradient in `items`.
+    """
+    n_items = len(items)
+    if n_items == 0:
+        # The column that `TorchLists` has for a process without items.
+        items = items.new_zeros((1, items.shape[1]))
+    work = _Pass(users, items, lists, form, scale, None, how, columns, across)
+    value = work.run(wants_gradients=True)
+    return value, work.user_gradients, work.item_gradients[:n_items]
+
+
 class _CatalogValue(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -133,12 +173,18 @@ class _Pass:
         scale: float,
         weighting: PositiveWeighting | None,
         how: TorchPass,
+        columns: range | None = None,
+        across: Across = ALONE,
     ) -> None:
+        if columns is None:
+            columns = range(lists.n_items)
         self._form = form
         self._scale = scale
         self._weighting = weighting
         self._how = how
-        self._lists = TorchLists(lists, users.device)
+        self._lists = TorchLists(lists, users.device, columns, across)
+        # All processes must cut alike, whatever number of items each one has.
+        self._width = -(-lists.n_items // across.size)
         self._users = users
         self._items = items.to(self._product_type)
         self.user_gradients = torch.zeros_like(users)
@@ -154,9 +200,8 @@ class _Pass:
         """The value; the gradients are in the attributes afterwards, if they are wanted."""
         total = torch.zeros((), dtype=self._users.dtype, device=self._users.device)
         budget = self._how.bytes_for(self._users.device)
-        n_items = len(self._items)
         # A quarter for the scores, half for what the row operation holds, the rest for luck.
-        n_together = max(budget // 4 // (4 * n_items), 1)
+        n_together = max(budget // 4 // (4 * self._width), 1)
         n_users = len(self._users)
         for first in range(self._lists.n_without, n_users, n_together):
             last = min(first + n_together, n_users)
@@ -182,18 +227,18 @@ class _Pass:
 
     def _n_rows(self, start: int, budget: int) -> int:
         """How many rows from `start` on go together."""
-        n_items = len(self._items)
         counts = self._lists.counts
+        n_alike = len(counts) - start
+        has_nodes = not (is_exponential(self._form) or is_binomial(self._form))
         # Those with few positives have these as nodes; they do not go with others.
         few = int(np.searchsorted(counts, FIRST_NODES, side="right"))
-        n_alike = len(counts) - start
-        if start < few:
+        if has_nodes and start < few:
             n_alike = few - start
         n_rows = n_alike
         # The longest list decides how wide all are, so a second look follows the first guess.
         for _ in range(2):
             longest = int(counts[start + n_rows - 1])
-            size = row_bytes(self._form, n_items, longest)
+            size = row_bytes(self._form, self._width, longest)
             n_rows = min(max(budget // size, 1), n_rows)
         return n_rows
 
@@ -214,7 +259,7 @@ class _Pass:
         if weights.requires_grad:
             # A weight moves with the score of its positive alone.
             (pulls,) = torch.autograd.grad(weights, positive_scores, log_sums.to(weights.dtype))
-            rows.scores.scatter_add_(1, rows.positives, pulls)
+            rows.add_at_positives(rows.scores, pulls)
         return (log_sums * rows.weights).sum().to(rows.scores.dtype)
 
     def _row_values(self, rows: TorchRows) -> Tensor:
@@ -240,7 +285,7 @@ def row_bytes(form: FusedForm, n_items: int, longest: int) -> int:
         n_items: width of a row.
         longest: list of positives.
     """
-    if form.surrogate == "exp":
+    if is_exponential(form):
         return 4 * n_items * EXPONENTIAL_WIDTH
     if is_binomial(form):
         of_positives = 8 * BINOMIAL_WIDTH * longest * int(form.exponent + 1)

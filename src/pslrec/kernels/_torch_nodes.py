@@ -160,5 +160,4 @@ def _combined(found: Nodes, multiplicity: Tensor) -> Tensor:
 
 
 def _add_positives(gradient: Tensor, rows: TorchRows, slopes: Tensor) -> None:
-    own = -rows.weights * slopes.to(gradient.dtype)
-    gradient.scatter_add_(1, rows.positives, own)
+    rows.add_at_positives(gradient, -rows.weights * slopes.to(gradient.dtype))

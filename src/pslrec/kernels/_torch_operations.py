@@ -12,9 +12,18 @@ from torch import Tensor
 from pslrec.forms import FusedForm
 from pslrec.kernels._torch_nodes import has_any, interpolated_rows, rows_at_positives
 from pslrec.kernels._torch_rows import TorchRows
-from pslrec.kernels._torch_terms import PowerTerms, SoftplusMeanTerms, Terms, whole_exponent
+from pslrec.kernels._torch_terms import (
+    INSIDE,
+    InsideTerms,
+    PowerTerms,
+    SoftplusMeanTerms,
+    Terms,
+    whole_exponent,
+)
 
 MOST_MOMENTS = 256
+# Of a weight of 0; far below what any score adds to or takes from it.
+LEAST_LOGARITHM = -1e30
 # Numbers of a row's width that an operation holds beside the scores.
 EXPONENTIAL_WIDTH = 1
 BINOMIAL_WIDTH = 3
@@ -25,10 +34,12 @@ _SMOOTH = ("tanh", "atan", "relu", "softplus")
 
 
 def has_rows_for(form: FusedForm) -> bool:
-    """Whether a form can be computed here; the inside form is not smooth enough to interpolate."""
+    """Whether a form can be computed here."""
     if form.kind == "mean":
         return form.surrogate == "softplus"
-    return form.kind == "log-sum" and (form.surrogate == "exp" or form.surrogate in _SMOOTH)
+    if form.kind == "inside":
+        return form.surrogate in INSIDE
+    return form.surrogate == "exp" or form.surrogate in _SMOOTH
 
 
 def torch_row_values(
@@ -44,13 +55,18 @@ def torch_row_values(
         tolerance: of the interpolation, relative to the loss.
         compiles: have `torch.compile` fuse what is done at a node.
     """
-    if form.kind == "log-sum" and form.surrogate == "exp":
+    if is_exponential(form):
         return _exponential_rows(rows, form.exponent)
     if is_binomial(form):
         return _binomial_rows(rows, form, tolerance)
     values, gradient = _smooth_rows(rows, form, tolerance, compiles=compiles)
     rows.scores.copy_(gradient)
     return values
+
+
+def is_exponential(form: FusedForm) -> bool:
+    """Whether one sum serves all positives of a row."""
+    return form.kind == "log-sum" and form.surrogate == "exp"
 
 
 def is_binomial(form: FusedForm) -> bool:
@@ -67,10 +83,14 @@ def _smooth_rows(
     def make_terms(some: TorchRows) -> Terms:
         if form.kind == "mean":
             return SoftplusMeanTerms(some)
+        if form.kind == "inside":
+            return InsideTerms(some, form)
         return PowerTerms(some, form, compiles=compiles)
 
     # So near to a straight line the kink of relu is felt, however large the other terms are.
-    if form.surrogate == "relu" and form.exponent < 2.0:
+    has_kink = form.surrogate == "relu" and form.exponent < 2.0
+    # Inside, an exponent makes every surrogate bend within a small part of the interval.
+    if has_kink or form.kind == "inside":
         return rows_at_positives(rows, make_terms)
     return interpolated_rows(rows, make_terms, tolerance=tolerance)
 
@@ -80,15 +100,31 @@ def _exponential_rows(rows: TorchRows, exponent: float) -> Tensor:
     scores = rows.scores
     scores.mul_(exponent)
     hidden, items, weights = rows.special
-    scores[hidden, items] += weights.log()
+    # Not -inf: a row may have no negative among the items of this process.
+    scores[hidden, items] += weights.log().clamp(min=LEAST_LOGARITHM)
     # torch's own softmax is one walk over memory where its parts would be five.
     shares = torch.softmax(scores, dim=1)
     highest = scores.amax(dim=1, keepdim=True).to(rows.precise)
-    log_sums = highest - shares.amax(dim=1, keepdim=True).to(rows.precise).log()
+    own_log_sums = highest - shares.amax(dim=1, keepdim=True).to(rows.precise).log()
+    log_sums = _log_sums_across(rows, own_log_sums)
     values = log_sums - exponent * rows.positive_scores.to(rows.precise)
-    torch.mul(shares, exponent * rows.weights.sum(dim=1, keepdim=True), out=scores)
-    scores.scatter_add_(1, rows.positives, -exponent * rows.weights)
+    # Shares of the sum over all items, and not of the own ones.
+    factors = (own_log_sums - log_sums).exp().to(scores.dtype)
+    factors *= exponent * rows.weights.sum(dim=1, keepdim=True)
+    torch.mul(shares, factors, out=scores)
+    rows.add_at_positives(scores, -exponent * rows.weights)
     return values
+
+
+def _log_sums_across(rows: TorchRows, own: Tensor) -> Tensor:
+    """Logarithms of sums over all items, from those over the items of this process."""
+    highest = own.clone()
+    rows.across.maximum(highest)
+    sums = (own - highest).exp()
+    rows.across.sum(sums)
+    # Nothing anywhere has no logarithm, and the loss shows it.
+    is_nothing = highest < 0.5 * LEAST_LOGARITHM
+    return (highest + sums.log()).masked_fill(is_nothing, -torch.inf)
 
 
 def _binomial_rows(rows: TorchRows, form: FusedForm, tolerance: float) -> Tensor:
@@ -119,7 +155,7 @@ def _binomial_rows(rows: TorchRows, form: FusedForm, tolerance: float) -> Tensor
 def _by_moments(rows: TorchRows, of_positives: Tensor, top: Tensor, exponent: int) -> Tensor:
     shares = rows.scores
     shares.add_(0.5).div_(top.to(shares.dtype)).clamp_(0.0, 1.0)
-    moments = _moments(rows, shares, exponent).to(of_positives.dtype)
+    moments = _moments(rows, shares, exponent)
     rest = (0.5 - of_positives).clamp(min=0.0)
     whole = top + rest
     # Shapes (rows, longest, k + 1) and (rows, longest, k).
@@ -133,8 +169,7 @@ def _by_moments(rows: TorchRows, of_positives: Tensor, top: Tensor, exponent: in
     coefficients = torch.einsum("up,upm->um", weighted, lower).to(shares.dtype)
     _polynomial(shares, coefficients)
     rows.weigh(shares.unsqueeze(1))
-    own = -(weighted * slopes).to(shares.dtype)
-    shares.scatter_add_(1, rows.positives, own)
+    rows.add_at_positives(shares, -weighted * slopes)
     return values
 
 
@@ -143,11 +178,13 @@ def _moments(rows: TorchRows, shares: Tensor, exponent: int) -> Tensor:
     powers = shares.clone()
     # A weight goes into every power alike.
     rows.weigh(powers.unsqueeze(1))
-    moments = [rows.totals.squeeze(1), powers.sum(dim=1)]
+    found = [powers.sum(dim=1)]
     for _ in range(1, exponent):
         powers.mul_(shares)
-        moments.append(powers.sum(dim=1))
-    return torch.stack(moments, dim=1)
+        found.append(powers.sum(dim=1))
+    moments = torch.stack(found, dim=1).to(rows.precise)
+    rows.across.sum(moments)
+    return torch.cat([rows.totals.to(rows.precise), moments], dim=1)
 
 
 def _binomial(n: int, alpha: Tensor, beta: Tensor) -> Tensor:

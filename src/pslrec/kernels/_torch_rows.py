@@ -2,16 +2,52 @@
 
 A row is a user of a block. Its positives are padded to the longest list of the rows at hand, and
 padding weighs nothing; so no operation needs a loop over users.
+
+The items may be divided over several processes, each of which has the same rows with the columns of
+its own items. Whatever is a number per row, positive or node is then of all items, by `Across`;
+whatever has a column per item is of the own ones.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pslrec.kernels._catalog import CatalogLists
+
+
+class Across(Protocol):
+    """How the numbers of processes that have some of the items each become those of all items."""
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        ...
+
+    def sum(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all processes."""
+        ...
+
+    def maximum(self, tensor: Tensor) -> None:
+        """Replace a tensor by the largest value of each entry over all processes."""
+        ...
+
+
+class Alone:
+    """The one process that has all items, whose numbers are what they are."""
+
+    size = 1
+
+    def sum(self, tensor: Tensor) -> None:
+        """See `Across`."""
+
+    def maximum(self, tensor: Tensor) -> None:
+        """See `Across`."""
+
+
+ALONE = Alone()
 
 
 class Special(NamedTuple):
@@ -37,20 +73,25 @@ class TorchRows:
             not a negative has the highest score of a negative here, so that no term of what does
             not count is larger than those that do.
         positives: columns of the positives, shape (rows, longest), int64; padded with any column.
-        positive_scores: their scores, likewise.
+        is_here: 1 for positives that have a column here, 0 for those that another process has,
+            shape (rows, longest).
+        positive_scores: the scores of all positives, likewise.
         weights: what multiplies the loss of each positive, shape (rows, longest); 0 for padding.
         highest: score of a negative, shape (rows, 1).
         special: items that are not negatives of weight 1.
         totals: what all negatives of a row weigh together, shape (rows, 1).
+        across: the processes that the items are divided over.
     """
 
     scores: Tensor
     positives: Tensor
+    is_here: Tensor
     positive_scores: Tensor
     weights: Tensor
     highest: Tensor
     special: Special
     totals: Tensor
+    across: Across = ALONE
 
     @property
     def precise(self) -> torch.dtype:
@@ -69,28 +110,86 @@ class TorchRows:
         own = terms[rows, :, items]
         terms[rows, :, items] = own * weights.to(own.dtype).unsqueeze(1)
 
+    def sums(self, *terms: Tensor) -> Tensor:
+        """What terms of items add up to over all items, shape (number of terms, rows, any).
+
+        Args:
+            terms: each of shape (rows, any, n_items); multiplied by the weights, in place.
+        """
+        found = []
+        for each in terms:
+            self.weigh(each)
+            found.append(each.sum(dim=2).to(self.precise))
+        sums = torch.stack(found)
+        self.across.sum(sums)
+        return sums
+
+    def add_at_positives(self, gradient: Tensor, values: Tensor) -> None:
+        """Add a number of each positive to the column of its item, where that is here.
+
+        Args:
+            gradient: shape (rows, n_items).
+            values: shape (rows, longest); 0 for padding.
+        """
+        gradient.scatter_add_(1, self.positives, self.is_here * values.to(gradient.dtype))
+
     def select(self, chosen: Tensor) -> "TorchRows":
         """Some of the rows, their scores copied.
 
         Args:
             chosen: their positions, ascending.
         """
-        places = torch.full((len(self.scores),), -1, device=chosen.device)
-        places[chosen] = torch.arange(len(chosen), device=chosen.device)
-        among = places[self.special.rows]
-        is_there = among >= 0
-        special = Special(
-            among[is_there], self.special.items[is_there], self.special.weights[is_there]
-        )
         return TorchRows(
             self.scores[chosen],
             self.positives[chosen],
+            self.is_here[chosen],
             self.positive_scores[chosen],
             self.weights[chosen],
             self.highest[chosen],
-            special,
+            self._special_of(chosen),
             self.totals[chosen],
+            self.across,
         )
+
+    def _special_of(self, chosen: Tensor) -> Special:
+        rows, items, weights = self.special
+        places = torch.full((len(self.scores),), -1, device=chosen.device)
+        places[chosen] = torch.arange(len(chosen), device=chosen.device)
+        among = places[rows]
+        is_there = among >= 0
+        return Special(among[is_there], items[is_there], weights[is_there])
+
+
+def rows_of_candidates(
+    scores: Tensor, is_here: Tensor, n_negatives: int, across: Across
+) -> TorchRows:
+    """Rows with a positive in column 0 and the sampled negatives of this process in the others.
+
+    Args:
+        scores: shape (rows, 1 or more).
+        is_here: whether there is a candidate in a column; others stand for nothing.
+        n_negatives: of each row, in all processes.
+        across: the processes.
+    """
+    is_negative = is_here.clone()
+    is_negative[:, 0] = False
+    rows, items = torch.nonzero(~is_negative, as_tuple=True)
+    special = Special(rows, items, torch.zeros_like(scores[rows, items]))
+    own = is_here[:, :1].to(scores.dtype)
+    positive_scores = scores[:, :1] * own
+    across.sum(positive_scores)
+    highest = _hide(scores, special, across)
+    return TorchRows(
+        scores,
+        torch.zeros_like(own, dtype=torch.int64),
+        own,
+        positive_scores,
+        torch.ones_like(own),
+        highest,
+        special,
+        torch.full_like(own, float(n_negatives)),
+        across,
+    )
 
 
 class TorchLists:
@@ -101,25 +200,45 @@ class TorchLists:
     Args:
         lists: what each row's items are.
         device: of the scores.
+        columns: the items of this process, which the scores have columns for.
+        across: the processes that the items are divided over.
     """
 
-    def __init__(self, lists: CatalogLists, device: torch.device) -> None:
+    def __init__(
+        self, lists: CatalogLists, device: torch.device, columns: range, across: Across
+    ) -> None:
         counts = lists.positives.lengths[lists.owners]
         order = np.argsort(counts, kind="stable")
         lists = lists._replace(owners=lists.owners[order])
         # On the host, too, where rows are cut: asking the device would mean waiting for it.
         self.counts = counts[order]
+        self._starts = np.zeros(len(order) + 1, dtype=np.int64)
+        np.cumsum(self.counts, out=self._starts[1:])
         # Rows without positives have no loss.
         self.n_without = int(np.searchsorted(self.counts, 1))
-        _, positives = lists.positives.positions(lists.owners)
-        starts = np.cumsum(self.counts) - self.counts
+        self._across = across
+        pair_rows, positives = lists.positives.positions(lists.owners)
+        is_here = (positives >= columns.start) & (positives < columns.stop)
         self.order = torch.from_numpy(order).to(device)
-        self._counts = torch.from_numpy(self.counts).to(device)
-        self._starts = torch.from_numpy(starts).to(device)
-        self._positives = torch.from_numpy(positives).to(device)
+        self._counts_there = torch.from_numpy(self.counts).to(device)
+        self._starts_there = torch.from_numpy(self._starts).to(device)
+        self._pair_rows = torch.from_numpy(pair_rows).to(device)
+        self._positives = torch.from_numpy(np.where(is_here, positives - columns.start, 0)).to(
+            device
+        )
+        self._is_here = torch.from_numpy(is_here.astype(np.float32)).to(device)
         # Single precision before it goes there: not every device has doubles.
         self._totals = lists.total_weights().float().to(device).unsqueeze(1)
         rows, items, weights = _special_items(lists)
+        is_own = (items >= columns.start) & (items < columns.stop)
+        rows = rows[is_own]
+        items = items[is_own] - columns.start
+        weights = weights[is_own]
+        if len(columns) == 0:
+            # A process without items takes part with one column, which counts for nobody.
+            rows = np.arange(len(order))
+            items = np.zeros_like(rows)
+            weights = np.zeros(len(rows), dtype=np.float32)
         self._special_starts = np.searchsorted(rows, np.arange(len(order) + 1))
         self._special = Special(
             torch.from_numpy(rows).to(device),
@@ -135,13 +254,14 @@ class TorchLists:
             first: the first of them, which has a positive.
             last: where they end.
         """
-        counts = self._counts[first:last]
-        starts = self._starts[first:last]
-        longest = int(self.counts[last - 1])
-        steps = torch.arange(longest, device=scores.device)
-        is_real = steps < counts.unsqueeze(1)
-        # Padding repeats the first positive, so that intervals and gathers need no mask.
-        places = starts.unsqueeze(1) + torch.where(is_real, steps, 0)
+        begin = int(self._starts[first])
+        end = int(self._starts[last])
+        positives = self._positives[begin:end]
+        is_here = self._is_here[begin:end]
+        # Without the padding, as it may travel.
+        positive_scores = scores[self._pair_rows[begin:end] - first, positives] * is_here
+        self._across.sum(positive_scores)
+        places, is_real = self._padded(first, last)
         begin = self._special_starts[first]
         end = self._special_starts[last]
         special = Special(
@@ -149,27 +269,38 @@ class TorchLists:
             self._special.items[begin:end],
             self._special.weights[begin:end],
         )
-        positives = self._positives[places]
-        positive_scores = scores.gather(1, positives)
-        highest = _hide(scores, special)
+        highest = _hide(scores, special, self._across)
         return TorchRows(
             scores,
-            positives,
-            positive_scores,
+            positives[places],
+            is_here[places],
+            positive_scores[places],
             is_real.to(scores.dtype),
             highest,
             special,
             self._totals[first:last],
+            self._across,
         )
 
+    def _padded(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """Where the positives of some rows stand among these, by row, and which are no padding."""
+        starts = self._starts_there[first:last] - self._starts_there[first]
+        counts = self._counts_there[first:last]
+        longest = int(self.counts[last - 1])
+        steps = torch.arange(longest, device=starts.device)
+        is_real = steps < counts.unsqueeze(1)
+        # Padding repeats the first positive, so that intervals and gathers need no mask.
+        return starts.unsqueeze(1) + torch.where(is_real, steps, 0), is_real
 
-def _hide(scores: Tensor, special: Special) -> Tensor:
+
+def _hide(scores: Tensor, special: Special, across: Across) -> Tensor:
     """The highest score of a negative by row, which the items that are none are given, too."""
     rows, items, weights = special
     kept = scores[rows, items]
     is_out = weights == 0
     scores[rows, items] = kept.masked_fill(is_out, -torch.inf)
     highest = scores.amax(dim=1, keepdim=True)
+    across.maximum(highest)
     scores[rows, items] = torch.where(is_out, highest[rows, 0], kept)
     return highest
 

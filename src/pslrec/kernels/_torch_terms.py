@@ -1,9 +1,11 @@
 """What a user's loss is at a few values of the positive's score, in torch on any device.
 
 log-sum   log H(x), H(x) = sum_j w_j sigma(s_j - x)^k
+inside    log H(x), H(x) = sum_j w_j sigma(k (s_j - x))
 mean      sum_j w_j softplus(s_j - x) / sum_j w_j
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -72,13 +74,39 @@ class PowerTerms:
         top = surrogate.value(surrogate.prepare(self._highest), surrogate.node(nodes))
         at = surrogate.node(nodes).float().unsqueeze(2)
         powers, terms = self._terms(self._prepared, at, top.float().unsqueeze(2), self._exponent)
-        self._rows.weigh(powers)
-        self._rows.weigh(terms)
-        totals = powers.sum(dim=2).to(nodes.dtype)
+        totals, slope_sums = self._rows.sums(powers, terms)
         factors = self._exponent / totals
         values = self._exponent * top.log() + totals.log()
-        slopes = factors * terms.sum(dim=2).to(nodes.dtype)
-        return Nodes(values, slopes, factors, terms)
+        return Nodes(values, factors * slope_sums, factors, terms)
+
+
+class InsideTerms:
+    """`log H` with the exponent inside of the surrogate.
+
+    It is not smooth enough to interpolate: for nodes that are positives.
+
+    Args:
+        rows: whose scores are read, and must not change.
+        form: an inside form.
+    """
+
+    is_bounded = True
+
+    def __init__(self, rows: TorchRows, form: FusedForm) -> None:
+        self._rows = rows
+        self._exponent = form.exponent
+        self._terms = INSIDE[form.surrogate]
+
+    def evaluate(self, nodes: Tensor) -> Nodes:
+        """See `Terms`."""
+        at = nodes.float().unsqueeze(2)
+        differences = self._exponent * (self._rows.scores.unsqueeze(1) - at)
+        highest = self._exponent * (self._rows.highest.unsqueeze(2) - at)
+        log_scale, shares, terms = self._terms(differences, highest)
+        totals, slope_sums = self._rows.sums(shares, terms)
+        factors = self._exponent / totals
+        values = totals.log() + log_scale.squeeze(2).to(totals.dtype)
+        return Nodes(values, factors * slope_sums, factors, terms)
 
 
 class SoftplusMeanTerms:
@@ -102,11 +130,9 @@ class SoftplusMeanTerms:
         differences -= fine.unsqueeze(2)
         terms = torch.sigmoid(differences)
         values = functional.softplus(differences)
-        self._rows.weigh(terms)
-        self._rows.weigh(values)
+        sums, slope_sums = self._rows.sums(values, terms)
         factors = (1.0 / self._rows.totals.to(nodes.dtype)).expand_as(nodes)
-        slopes = factors * terms.sum(dim=2).to(nodes.dtype)
-        return Nodes(factors * values.sum(dim=2).to(nodes.dtype), slopes, factors, terms)
+        return Nodes(factors * sums, factors * slope_sums, factors, terms)
 
 
 def whole_exponent(exponent: float) -> int | None:
@@ -257,6 +283,43 @@ _SURROGATES: dict[str, _Surrogate] = {
     "atan": _Atan(),
     "relu": _Relu(),
     "softplus": _Softplus(),
+}
+
+
+def _tanh_inside(differences: Tensor, highest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # 1 + tanh y = 2 / (1 + e^-2y), which vanishes in single precision where y is far below 0.
+    log_scale = functional.logsigmoid(2.0 * highest)
+    shares = torch.exp(functional.logsigmoid(2.0 * differences) - log_scale)
+    terms = 2.0 * torch.sigmoid(-2.0 * differences) * shares
+    return log_scale + math.log(2.0), shares, terms
+
+
+def _softplus_inside(differences: Tensor, highest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # 1 + e^y, which overflows where y is far above 0.
+    log_scale = functional.softplus(highest)
+    shares = torch.exp(functional.softplus(differences) - log_scale)
+    return log_scale, shares, torch.sigmoid(differences) * shares
+
+
+def _relu_inside(differences: Tensor, highest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    raw = differences + 1.0
+    return torch.zeros_like(highest), raw.clamp(min=FLOOR), (raw >= FLOOR).to(raw.dtype)
+
+
+def _atan_inside(differences: Tensor, highest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # Not positive below y = -1.557: where a sum is not, its logarithm is no number, and neither is
+    # the loss.
+    shares = torch.atan(differences) + 1.0
+    return torch.zeros_like(highest), shares, 1.0 / (1.0 + differences**2)
+
+
+# Of y = k (s - x) and the largest y: the logarithm of a scale, and sigma(y) and its derivative
+# divided by that scale.
+INSIDE: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]] = {
+    "tanh": _tanh_inside,
+    "atan": _atan_inside,
+    "relu": _relu_inside,
+    "softplus": _softplus_inside,
 }
 
 

@@ -72,16 +72,11 @@ class CatalogBlock:
         """The block's positive pairs as (position of the user in the block, item), int64."""
         return self._positions(self.positives)
 
-    def _positions_within(self, rows: Rows, columns: range) -> tuple[Tensor, Tensor]:
-        owners, items = self._positions(rows)
-        is_within = (items >= columns.start) & (items < columns.stop)
-        return owners[is_within], items[is_within] - columns.start
-
     def _positions(self, rows: Rows) -> tuple[Tensor, Tensor]:
         positions, items = rows.positions(self.users.numpy())
         return torch.from_numpy(positions), torch.from_numpy(items)
 
-    def weights(self, dtype: torch.dtype = torch.float32, columns: range | None = None) -> Tensor:
+    def weights(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """How much every item counts as a negative, shape (block, n_items).
 
         1, or 0 where the item is taken. With noise, all false negatives of a user together have
@@ -89,17 +84,14 @@ class CatalogBlock:
 
         Args:
             dtype: of the weights.
-            columns: the items that are wanted; all by default.
         """
         pool = self.pool
-        if columns is None:
-            columns = range(pool.n_items)
         # Dense, for the plain formulas only; the compiled pass reads the lists as they are.
-        weights = torch.ones((len(self.users), len(columns)), dtype=dtype)
-        weights[self._positions_within(pool.taken, columns)] = 0
+        weights = torch.ones((len(self.users), pool.n_items), dtype=dtype)
+        weights[self._positions(pool.taken)] = 0
         if pool.false_negatives is None or pool.noise <= 0:
             return weights
-        owners, items = self._positions_within(pool.false_negatives, columns)
+        owners, items = self._positions(pool.false_negatives)
         users = self.users.numpy()
         plain = torch.from_numpy(pool.n_items - pool.taken.lengths[users]).to(dtype)
         counts = torch.from_numpy(pool.false_negatives.lengths[users]).to(dtype)

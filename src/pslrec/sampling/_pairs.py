@@ -52,7 +52,11 @@ class PairBatch:
         """The batch on a device; itself if it is there."""
         if self.users.device == device:
             return self
-        return PairBatch(self.users.to(device), self.candidates.to(device), self.visible)
+        whole = self.whole
+        if whole is not None:
+            users, items = whole
+            whole = (users.to(device), items.to(device))
+        return PairBatch(self.users.to(device), self.candidates.to(device), self.visible, whole)
 
     @property
     def positives(self) -> Tensor:

@@ -248,7 +248,7 @@ class CatalogFused(Operation):
             part = reduced.block
             rows = items.index_select(0, reduced.columns)
             values = catalog_row_values(users, rows, part.lists, self._form, scale=self._scale)
-            total = values.sum() + _logarithms_of_shares(self._form, reduced.shares, part)
+            total = values.sum() + logarithms_of_shares(self._form, reduced.shares, part)
         return self._form.factor * total.to(users.dtype) / batch.n_pairs
 
     def value_and_gradients(
@@ -265,8 +265,14 @@ class CatalogFused(Operation):
         return value, lambda: self._pass.gradients(users, items, factor * self._scale)
 
 
-def _logarithms_of_shares(form: FusedForm, shares: Tensor, part: CatalogBlock) -> float:
-    # A sum over the part stands for one over the whole; a mean stands for itself.
+def logarithms_of_shares(form: FusedForm, shares: Tensor, part: CatalogBlock) -> float:
+    """What the loss of a part of the catalogue lacks: its sums stand for those over the whole.
+
+    Args:
+        form: what is computed; a mean stands for itself.
+        shares: how many negatives of the whole each one of the part stands for, by user.
+        part: the block on the part.
+    """
     if form.kind == "mean":
         return 0.0
     counts = torch.from_numpy(part.positives.lengths)
@@ -362,7 +368,7 @@ class CatalogTorch(Operation):
             part = reduced.block
             rows = items.index_select(0, reduced.columns.to(items.device))
             if weighting is None:
-                more = _logarithms_of_shares(self._form, reduced.shares, part)
+                more = logarithms_of_shares(self._form, reduced.shares, part)
         total = torch_catalog_value(
             users,
             rows,

@@ -93,7 +93,8 @@ class DenseTables:
             self._is_own = torch.ones(len(batch.users), dtype=torch.bool)
         with torch.enable_grad():
             tables = backbone.step_tables()
-            users = backbone.users_of(tables, batch.users[self._is_own], batch.visible)
+            own_users = batch.users[self._is_own].to(tables.items.device)
+            users = backbone.users_of(tables, own_users, batch.visible)
             items = tables.items
             if self._is_normalized:
                 users = functional.normalize(users, dim=1)
@@ -101,8 +102,8 @@ class DenseTables:
         self._own = (users, items)
         if backbone.sums_histories:
             return users.detach(), items.detach()
-        whole = torch.zeros((len(batch.users), items.shape[1]), dtype=items.dtype)
-        whole[self._is_own] = users.detach()
+        whole = items.new_zeros((len(batch.users), items.shape[1]))
+        whole[self._own_places(items.device)] = users.detach()
         self._layout.group.sum(whole)
         return whole, items.detach()
 
@@ -110,9 +111,14 @@ class DenseTables:
         """Move the users and items of this process."""
         if self._own is None:
             return
-        torch.autograd.backward(self._own, [user_gradient[self._is_own], item_gradient])
+        places = self._own_places(user_gradient.device)
+        torch.autograd.backward(self._own, [user_gradient[places], item_gradient])
         self._own = None
         self.optimizer.step()
+
+    def _own_places(self, device: torch.device) -> Tensor:
+        """Where the users of this process are in the batch."""
+        return torch.nonzero(self._is_own).squeeze(1).to(device)
 
     def settle(self) -> None:
         """Everything always is up to date."""

@@ -12,15 +12,26 @@ from torch import Tensor
 from pslrec.backbones import Backbone
 from pslrec.errors import ConfigError
 from pslrec.forms import FusedForm
-from pslrec.kernels import sampled_scores, takes_adam
+from pslrec.kernels import (
+    TOLERANCE,
+    TorchPass,
+    divided_catalog_value,
+    has_rows_for,
+    rows_of_candidates,
+    sampled_scores,
+    takes_adam,
+    torch_row_values,
+)
 from pslrec.losses import Loss, Phase
 from pslrec.sampling import CatalogBlock, PairBatch, PairBatches, UserBlocks
 from pslrec.training._layout import Layout
+from pslrec.training._operations import logarithms_of_shares
 from pslrec.training._options import TrainingOptions
 from pslrec.training._scores import SCALES
-from pslrec.training._shard_forms import takes_shards
-from pslrec.training._shard_rows import ShardRows
 from pslrec.training._shard_tables import DenseTables, OwnTables
+
+# Every group of rows costs three collectives, so that they are to be few, however small the caches.
+PASS = TorchPass(budget=2**28)
 
 
 def sharded_form(loss: Loss) -> FusedForm:
@@ -35,7 +46,7 @@ def sharded_form(loss: Loss) -> FusedForm:
             f"loss `{loss.name}` cannot be trained with `--shard-items`: its thresholds are the "
             "K-th largest scores of whole rows; leave `--shard-items` out"
         )
-    if form is None or not takes_shards(form):
+    if form is None or not has_rows_for(form):
         raise ConfigError(
             f"loss `{loss.name}` cannot be trained with `--shard-items`, which needs a loss that "
             "is a sum over items with a `fused_form`, such as sl, bsl, bpr or the psl ones; "
@@ -65,7 +76,6 @@ class ShardedStep:
     ) -> None:
         self._form = sharded_form(loss)
         self._scale = SCALES[loss.similarity]
-        self._is_bounded = loss.similarity == "half-cosine"
         self._layout = layout
         rates = {"learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
         # The kind of Adam that a single process would take, so that it can resume.
@@ -109,79 +119,49 @@ class ShardedStep:
         self, users: Tensor, items: Tensor, block: CatalogBlock
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         own = self._layout.own_items
-        part = block
-        columns: Tensor | None = None
-        constant = 0.0
-        n_pairs = block.n_pairs
-        here = own
-        if block.drawn is not None:
-            reduced = block.reduced()
-            part = reduced.block
-            ends = torch.searchsorted(reduced.columns, torch.tensor([own.start, own.stop]))
-            here = range(int(ends[0]), int(ends[1]))
-            columns = reduced.columns[here.start : here.stop] - own.start
-            items = items[columns]
-            if self._form.kind != "mean":
-                # A sum over the part stands for one over the whole.
-                counts = torch.from_numpy(part.positives.lengths)
-                constant = float((reduced.shares.log() * counts).sum())
-        rows = self._rows(users, items, part, here)
-        values, slopes = rows.values_and_slopes(self._form, is_bounded=self._is_bounded)
-        factor = self._form.factor / n_pairs
-        gradients = self._products(slopes, users, items, factor)
-        if columns is not None:
-            whole = torch.zeros((len(own), items.shape[1]), dtype=items.dtype)
-            gradients = (gradients[0], whole.index_copy_(0, columns, gradients[1]))
-        return factor * (values.sum() + constant), gradients
+        if block.drawn is None:
+            return self._exact_part(users, items, block, own)
+        reduced = block.reduced()
+        ends = torch.searchsorted(reduced.columns, torch.tensor([own.start, own.stop]))
+        here = range(int(ends[0]), int(ends[1]))
+        drawn = (reduced.columns[here.start : here.stop] - own.start).to(items.device)
+        value, gradients = self._exact_part(users, items[drawn], reduced.block, here)
+        logarithms = logarithms_of_shares(self._form, reduced.shares, reduced.block)
+        value += self._form.factor * logarithms / block.n_pairs
+        whole = torch.zeros_like(items)
+        whole[drawn] = gradients[1]
+        return value, (gradients[0], whole)
 
-    def _rows(self, users: Tensor, items: Tensor, part: CatalogBlock, here: range) -> ShardRows:
-        owners, pair_items = part.pairs()
-        is_here = (pair_items >= here.start) & (pair_items < here.stop)
-        return ShardRows(
-            scores=self._scale * (users @ items.T),
-            weights=part.weights(users.dtype, here),
-            totals=part.lists.total_weights(),
-            owners=owners,
-            columns=pair_items[is_here] - here.start,
-            is_here=is_here,
-            n_columns=part.pool.n_items,
-            group=self._layout.group,
+    def _exact_part(
+        self, users: Tensor, items: Tensor, part: CatalogBlock, here: range
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        value, user_gradient, item_gradient = divided_catalog_value(
+            users,
+            items,
+            part.lists,
+            self._form,
+            scale=self._scale,
+            columns=here,
+            across=self._layout.group,
+            how=PASS,
         )
-
-    def _products(
-        self, slopes: Tensor, users: Tensor, items: Tensor, factor: float
-    ) -> tuple[Tensor, Tensor]:
-        scale = self._scale * factor
-        return scale * (slopes @ items), scale * (slopes.T @ users)
+        factor = self._form.factor / part.n_pairs
+        return factor * value, (factor * user_gradient, factor * item_gradient)
 
     def _sampled(
         self, users: Tensor, items: Tensor, batch: PairBatch
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        own = self._layout.own_items
-        candidates, is_here = _own_candidates(batch.candidates, own)
+        candidates, is_here = _own_candidates(batch.candidates, self._layout.own_items)
+        candidates = candidates.to(items.device)
+        is_here = is_here.to(items.device)
         scores = sampled_scores(users, items, candidates, self._scale)
-        weights = is_here.to(scores.dtype)
-        # Column 0 is the positive, which is no negative of its own.
-        is_positive_here = is_here[:, 0].clone()
-        weights[:, 0] = 0.0
         n_negatives = batch.candidates.shape[1] - 1
-        owners = torch.arange(len(scores))
-        rows = ShardRows(
-            scores=scores,
-            weights=weights,
-            totals=torch.full((len(scores),), float(n_negatives), dtype=torch.float64),
-            owners=owners,
-            columns=torch.zeros(int(is_positive_here.sum()), dtype=torch.int64),
-            is_here=is_positive_here,
-            n_columns=batch.candidates.shape[1],
-            group=self._layout.group,
-        )
-        values, slopes = rows.values_and_slopes(self._form, is_bounded=self._is_bounded)
+        rows = rows_of_candidates(scores, is_here, n_negatives, self._layout.group)
+        values = torch_row_values(rows, self._form, TOLERANCE)
         factor = self._form.factor / len(scores)
-        user_gradient, item_gradient = _sampled_gradients(
-            users, items, candidates, self._scale * factor * slopes
-        )
-        return factor * values.sum(), (user_gradient, item_gradient)
+        # The scores have become the gradient.
+        slopes = self._scale * factor * rows.scores
+        return factor * values.sum(), _sampled_gradients(users, items, candidates, slopes)
 
 
 def _own_candidates(candidates: Tensor, own: range) -> tuple[Tensor, Tensor]:

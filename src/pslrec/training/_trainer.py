@@ -73,7 +73,12 @@ class Trainer:
         self.options = options
         self._validate = validate
         self._listeners = listeners
-        device = device_named(options.device)
+        device = device_named(
+            options.device, worker=self._group.local_rank, n_workers=self._group.local_size
+        )
+        if device.type == "cuda":
+            # What is made on "cuda" without a number, as nccl does, must not go to another card.
+            torch.cuda.set_device(device)
         backbone.to(device)
         loss.to(device)
         self._model_step = build_step(backbone, loss, batches, options, self._layout)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pslrec.distributed import Group, Partition, is_worker, process_group
 from pslrec.distributed._failures import WAITING, Notes
+from pslrec.distributed._joining import backend_for
 from pslrec.errors import ConfigError
 
 
@@ -54,6 +55,11 @@ def test_torchrun_with_one_process_is_a_single_process(monkeypatch: pytest.Monke
     assert not is_worker()
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert is_worker()
+
+
+def test_tensors_of_cards_go_by_nccl_and_others_by_gloo() -> None:
+    assert backend_for(has_cards=False) == "gloo"
+    assert backend_for(has_cards=True) == "cpu:gloo,cuda:nccl"
 
 
 def test_a_timeout_that_is_no_time_is_refused() -> None:

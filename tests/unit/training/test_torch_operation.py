@@ -8,11 +8,13 @@ import torch
 
 from pslrec.backbones import Backbone
 from pslrec.data import Interactions
+from pslrec.distributed import Group, Pending
 from pslrec.errors import ConfigError
 from pslrec.kernels import TorchPass, _torch_nodes, _torch_operations
 from pslrec.losses import Loss
 from pslrec.sampling import PairBatches, UserBlocks
 from pslrec.training import Trainer, TrainingOptions, build_step, memory_estimate, operation_for
+from pslrec.training._layout import Layout
 
 BuildParts = Callable[..., tuple[Backbone, Loss]]
 SINGLE = torch.zeros(1, 1)
@@ -41,7 +43,7 @@ def test_torch_takes_over_where_it_is_asked_for(name: str, build_parts: BuildPar
     assert name_of(loss, "sampled", SINGLE, "torch") == "SampledFormula"
 
 
-@pytest.mark.parametrize(("name", "options"), [("llpauc", {}), ("psl-tanh", {"form": "inside"})])
+@pytest.mark.parametrize(("name", "options"), [("llpauc", {}), ("psl", {"surrogate": "exp-exp"})])
 def test_a_loss_without_an_operation_in_torch_is_its_formula(
     name: str,
     options: dict[str, Any],
@@ -122,6 +124,46 @@ def test_a_step_of_exact_training_stays_on_its_device(
         assert parameter.grad.device == META
 
 
+class SilentGroup(Group):
+    """One of two processes, whose numbers stay its own."""
+
+    def start_sum(self, tensor: torch.Tensor) -> Pending:
+        return Pending()
+
+    def maximum(self, tensor: torch.Tensor) -> None: ...
+
+
+@pytest.mark.usefixtures("all_resolved")
+@pytest.mark.parametrize("n_shared", [None, 10])
+@pytest.mark.parametrize("name", ["sl", "psl-relu", "psl-tanh", "bpr"])
+def test_a_step_with_divided_items_stays_on_its_device(
+    name: str, n_shared: int | None, build_parts: BuildParts, tiny_log: Interactions
+) -> None:
+    backbone, loss = build_parts(name)
+    batches = UserBlocks(tiny_log, batch_pairs=40, n_shared=n_shared, seed=1)
+    layout = Layout(backbone, loss, batches, SilentGroup(1, 2), shard_items=True)
+    backbone.to(META)
+    loss.to(META)
+    step = build_step(backbone, loss, batches, TrainingOptions(), layout)
+    assert type(step).__name__ == "ShardedStep"
+    for block in batches.epoch(0):
+        value = step.loss_of(block, "model", torch.Generator)
+        assert value.device == META
+        step.move(value, "model")
+    assert backbone.item_table.grad is not None
+    assert backbone.item_table.grad.device == META
+
+
+def test_a_share_of_a_step_is_one_on_every_device(tiny_log: Interactions) -> None:
+    batches = PairBatches(tiny_log, n_negatives=2, batch_pairs=40)
+    (batch, *_) = batches.epoch(0, owned=range(12))
+    assert 0 < batch.share < 1
+    moved = batch.to(META)
+    assert moved.share == batch.share
+    for tensor in (*moved.step_pairs(), moved.users, moved.candidates):
+        assert tensor.device == META
+
+
 @pytest.mark.parametrize("name", ["sl", "psl-tanh", "bpr", "llpauc"])
 def test_a_step_with_sampled_negatives_stays_on_its_device(
     name: str, build_parts: BuildParts, tiny_log: Interactions
@@ -171,3 +213,67 @@ def test_auto_is_the_first_device_there_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert _devices.device_named("auto") == torch.device("cuda:0")
     assert _devices.device_named("cuda") == torch.device("cuda:0")
     assert _devices.device_named("cuda:1") == torch.device("cuda:1")
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "expected"),
+    [
+        ("cuda", ["cuda:0", "cuda:1", "cpu"], ["cuda:0", "cuda:1"]),
+        ("auto", ["cuda:0", "cuda:1", "cuda:2", "cpu"], ["cuda:0", "cuda:1"]),
+        ("auto", ["mps", "cpu"], ["cpu", "cpu"]),
+        ("cpu", ["cuda:0", "cuda:1", "cpu"], ["cpu", "cpu"]),
+    ],
+)
+def test_each_process_of_a_machine_has_a_card_of_its_own(
+    name: str, here: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pslrec.kernels import _devices
+
+    monkeypatch.setattr(_devices, "devices_here", lambda: here)
+    found = [_devices.device_named(name, worker=worker, n_workers=2) for worker in range(2)]
+    assert found == [torch.device(each) for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "message"),
+    [
+        (
+            "cuda",
+            ["cuda:0", "cpu"],
+            "2 processes of this machine need a card each, but torch finds 1",
+        ),
+        ("auto", ["cuda:0", "cpu"], "start 1 at most, or give the device cpu"),
+        ("cuda", ["cpu"], "does not find here"),
+        ("cuda:1", ["cuda:0", "cuda:1", "cpu"], "one device for the 2 processes"),
+        ("mps", ["mps", "cpu"], "one device for the 2 processes"),
+    ],
+)
+def test_processes_without_a_card_each_are_told(
+    name: str, here: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pslrec.kernels import _devices
+
+    monkeypatch.setattr(_devices, "devices_here", lambda: here)
+    with pytest.raises(ConfigError, match=message):
+        _devices.device_named(name, worker=0, n_workers=2)
+
+
+def test_the_trainer_takes_the_card_of_its_process(
+    build_parts: BuildParts,
+    tiny_log: Interactions,
+    keeping_store: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pslrec.kernels import _devices
+
+    monkeypatch.setattr(_devices, "devices_here", lambda: ["cuda:0", "cpu"])
+    group = Group(3, 4, local_rank=1, local_size=2)
+    options = TrainingOptions(device="cuda")
+    with pytest.raises(ConfigError, match="2 processes of this machine need a card each"):
+        Trainer(
+            *build_parts("sl"),
+            UserBlocks(tiny_log),
+            options=options,
+            store=keeping_store(),
+            group=group,
+        )
