@@ -13,6 +13,7 @@ import polars as pl
 from pslrec.data._columns import Columns, role_of
 from pslrec.data.formats._base import FORMATS, ReadOptions, Table
 from pslrec.data.formats._bytes_of import decompressed, first_lines, in_memory
+from pslrec.data.formats._encodings import not_utf8_in
 from pslrec.data.formats._quoting import check_quotes
 from pslrec.data.formats._records import Shape, check_records, line_of_record
 from pslrec.errors import DataError
@@ -90,7 +91,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
         logger.info(
             "%s: line %d is taken as data, not as names of columns", path, layout.first_line
         )
-    content = decompressed(path)
+    content = decompressed(path, options.encoding)
     if len(layout.separator.encode()) > 1:
         content, short = _with_short_separator(path, content, layout.separator)
         layout = replace(layout, separator=short, spelling=layout.separator)
@@ -108,7 +109,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
 
 
 def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
-    numbered = first_lines(path, SAMPLE_LINES)
+    numbered = first_lines(path, SAMPLE_LINES, options.encoding)
     first_line = numbered[0][0]
     lines = [line for _, line in numbered]
     separator = options.separator
@@ -289,10 +290,7 @@ def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
     try:
         raw.decode()
     except UnicodeDecodeError as undecodable:
-        line = raw.count(b"\n", 0, undecodable.start) + 1
-        raise DataError(
-            f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
-        ) from error
+        raise not_utf8_in(path, raw, undecodable.start) from error
     reason = str(error).splitlines()[0]
     raise DataError(f"{path}: not a table that can be read ({reason})") from error
 
