@@ -16,12 +16,14 @@ from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
     ExcludeFile,
+    ItemTableEncoding,
     ItemTableFile,
     Only,
     OnlyFile,
     Where,
     excluded_in,
     limits_from,
+    table_file,
     table_in,
     title_cell,
 )
@@ -42,6 +44,12 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 def recommend_command(
     run: FinishedRun,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[USER]...", help="Users, the same as --user USER.", show_default=False
+        ),
+    ] = None,
     user: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="User to recommend to. Repeatable."),
@@ -83,6 +91,7 @@ def recommend_command(
         ),
     ] = 0,
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     only: Only = None,
     only_file: OnlyFile = None,
     exclude: Exclude = None,
@@ -97,13 +106,16 @@ def recommend_command(
     from pslrec.errors import ConfigError
     from pslrec.inference import Rules, TrainedModel
 
-    n_ways = sum((bool(user), users is not None, everybody, bool(history)))
+    wanted_users = [*(given or []), *(user or [])]
+    n_ways = sum((bool(wanted_users), users is not None, everybody, bool(history)))
     if n_ways != 1:
         raise ConfigError(
-            "give exactly one of `--user ID`, `--users FILE`, `--all` and `--history ITEM`"
+            "give users, as in `pslrec recommend RUN USER`, or exactly one of `--users FILE`, "
+            "`--all` and `--history ITEM`"
         )
     if out is not None and out.suffix not in SUFFIXES:
         raise ConfigError(f"`--out` must end in {', '.join(SUFFIXES)}, got {out.name}")
+    titles = table_file(item_table, item_table_encoding)
     # The options are checked before a model of perhaps gigabytes is read.
     model = TrainedModel.load(run, memory_budget=memory * 2**20)
     everybody_excluded, by_user = excluded_in(exclude_file, model.users, model.items)
@@ -118,13 +130,13 @@ def recommend_command(
         at_most=limits_from(at_most),
         skip_unknown=skip_unknown,
     )
-    table = table_in(item_table, run, model.items)
+    table = table_in(titles, run, model.items)
     wanted = _Wanted(model, table, rules, k, exclude_seen=not include_seen, n_reasons=explain)
     if history:
         frames = _for_history(wanted, history)
         n_users = 1
     else:
-        rows = _rows(model, user, users, skip_unknown=skip_unknown)
+        rows = _rows(model, wanted_users, users, skip_unknown=skip_unknown)
         frames = _blocks(wanted, rows)
         n_users = len(rows)
     if out is None:
@@ -145,7 +157,7 @@ class _Wanted(NamedTuple):
 
 
 def _rows(
-    model: "TrainedModel", user: list[str] | None, file: Path | None, *, skip_unknown: bool
+    model: "TrainedModel", given: list[str], file: Path | None, *, skip_unknown: bool
 ) -> "torch.Tensor":
     import torch
 
@@ -153,8 +165,8 @@ def _rows(
 
     if file is not None:
         wanted = ids_in(file, model.users)
-    elif user is not None:
-        wanted = user
+    elif given:
+        wanted = given
     else:
         return torch.arange(model.n_users)
     hint = "; recommend to new users with --history, or skip unknown ids with --skip-unknown"

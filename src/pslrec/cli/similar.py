@@ -12,9 +12,11 @@ from pslrec.cli._options import FinishedRun
 from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
+    ItemTableEncoding,
     ItemTableFile,
     Where,
     limits_from,
+    table_file,
     table_in,
     title_cell,
 )
@@ -22,6 +24,10 @@ from pslrec.cli._rule_options import (
 
 def similar_command(
     run: FinishedRun,
+    given: Annotated[
+        str | None,
+        typer.Argument(metavar="ITEM", help="The same as --item ITEM.", show_default=False),
+    ] = None,
     item: Annotated[
         str | None, typer.Option(metavar="ID", help="Item whose neighbours to show.")
     ] = None,
@@ -32,6 +38,7 @@ def similar_command(
         int, typer.Option("-k", "--k", metavar="K", min=1, help="Number of neighbours.")
     ] = 10,
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     exclude: Exclude = None,
     where: Where = None,
     at_most: AtMost = None,
@@ -42,16 +49,21 @@ def similar_command(
     from pslrec.inference import Rules, TrainedModel
     from pslrec.recommender import ranked_frame, rows_of
 
-    if (item is None) == (user is None):
-        raise ConfigError("give either `--item ID` or `--user ID`")
+    if sum(each is not None for each in (given, item, user)) != 1:
+        raise ConfigError(
+            "give one item, as in `pslrec similar RUN ITEM`, or one user by `--user ID`"
+        )
+    if item is None:
+        item = given
     has_rules = bool(exclude or where or at_most)
     if has_rules and item is None:
         raise ConfigError("`--exclude`, `--where` and `--at-most` are about items; give `--item`")
+    titles = table_file(item_table, item_table_encoding)
     model = TrainedModel.load(run)
     table = None
     if item is not None:
         vocabulary = model.items
-        table = table_in(item_table, run, model.items)
+        table = table_in(titles, run, model.items)
         rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
         rows = rows_of([item], vocabulary)
         top = model.similar_items(rows, k, rules=rules.in_rows(model.items, table))
