@@ -251,7 +251,7 @@ def test_a_table_in_latin_1_is_refused_or_read_but_never_garbled(
         failed = pslrec(*command, "--item-table", table)
         assert failed.code == 2
         assert "name the encoding with" in failed.err
-        assert "`--item-table-encoding latin-1`" in failed.err
+        assert "`--item-table-encoding cp1252`" in failed.err
         done = pslrec(*command, "--item-table", table, "--item-table-encoding", "latin-1")
         assert "Käse " in done.out
     alone = pslrec("recommend", run_path, 1003, "--item-table-encoding", "latin-1")

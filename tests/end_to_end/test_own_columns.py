@@ -73,8 +73,11 @@ def test_a_file_in_latin_1_needs_the_option_that_the_error_names(
     named = ("--user-column", "Käufer", "--item-column", "was")
     failed = pslrec("train", file, *named, *QUICK)
     assert failed.code == 2
-    assert "line 1 is not UTF-8 text, in latin-1 it would be `nr;Käufer;was;wann`" in failed.err
-    assert "`--encoding latin-1`" in failed.err
+    assert (
+        "line 1 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be `nr;Käufer;was;wann`"
+        in failed.err
+    )
+    assert "`--encoding cp1252`" in failed.err
     run = tmp_path / "run"
     done = pslrec("train", file, *named, "--encoding", "latin-1", *QUICK, "--out", run)
     assert done.code == 0, done.err

@@ -146,9 +146,9 @@ def test_ids_keep_their_spelling(read):
         ("a.csv", 'user,item\n"",tea\n', "a.csv: line 2: `user` is empty; fill it in or remove the row"),
         ("a.csv", "\n\nuser,item\na,b\n\nann\n", "a.csv: line 6: `item` is empty; fill it in or remove the row"),
         ("a.csv", 'user,item\n"a\nb",c\n,x\n', "a.csv: line 4: `user` is empty; fill it in or remove the row"),
-        ("a.csv", "user,item\nö,b\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text, in latin-1 it would be `ö,b`"),
-        ("a.csv", "user,item,x\na,b,ö\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text, in latin-1 it would be `a,b,ö`"),
-        ("a.jsonl", b'{"user":"\xff","item":1}\n', "a.jsonl: line 1 is not UTF-8 text, in latin-1 it would be"),
+        ("a.csv", "user,item\nö,b\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; in cp1252"),
+        ("a.csv", "user,item,x\na,b,ö\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; in cp1252"),
+        ("a.jsonl", b'{"user":"\xff","item":1}\n', "a.jsonl: line 1 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be"),
         ("a.csv", "user\ritem\r", "a.csv: its lines end with carriage returns only; convert them to line feeds"),
         ("a.csv", "user,item\na,b,c\n", "a.csv: line 2 has 3 fields where 2 were expected"),
         ("a.csv", "user,x,item\na,b,c\nd,e, f,g\n", "a.csv: line 3 has 4 fields where 3 were expected"),
@@ -394,7 +394,9 @@ def test_lightgcn_without_items_is_refused(complaint):
 
 def test_lightgcn_in_another_encoding_is_refused(complaint):
     message = complaint("a.txt", b"1 2 3\n4 5 6 7\n\xff 8\n", format="lightgcn")
-    assert message.startswith("a.txt: line 3 is not UTF-8 text, in latin-1 it would be `ÿ 8`")
+    assert message.startswith(
+        "a.txt: line 3 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be `ÿ 8`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -768,3 +770,12 @@ def test_every_format_has_a_name_that_the_command_line_can_take():
         "recbole",
         "unquoted",
     ]
+
+
+def test_a_date_in_the_first_line_makes_it_data(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("ann,tea,2024-05-01\nbob,milk,2024-05-02\n")
+    log = read_interactions(path)
+    assert len(log) == 2
+    assert log.ratings is None
+    assert log.timestamps.tolist() == [1714521600, 1714608000]

@@ -62,11 +62,6 @@ def test_the_advice_of_the_error_works(tmp_path: Path) -> None:
         path.write_bytes(text_of(rows).encode(encoding))
         with pytest.raises(EncodingError) as refused:
             read_interactions(path, columns=NAMES)
-        assert refused.value.guess in (encoding, "latin-1")
-        if refused.value.guess == "latin-1":
-            # Only the first such line is looked at, and it has no euro sign.
-            assert "`Käufer;Ware`" in str(refused.value)
-            continue
         assert pairs_in(path, columns=NAMES, encoding=refused.value.guess) == sorted(rows)
 
 
@@ -81,7 +76,8 @@ def test_a_header_in_another_encoding_is_not_shown_with_replaced_letters(tmp_pat
 @pytest.mark.parametrize(
     ("line", "encoding"),
     [
-        ("Müßiggang".encode("latin-1"), "latin-1"),
+        # Windows has the same letters in the same places, and more.
+        ("Müßiggang".encode("latin-1"), "cp1252"),
         ("„Kür“".encode("cp1252"), "cp1252"),
         # 0x81 is no letter of Windows.
         ("Kür".encode("cp850"), "cp850"),
@@ -132,5 +128,5 @@ def test_an_item_table_keeps_its_letters_or_is_refused(tmp_path: Path) -> None:
         path.write_bytes(text.encode("latin-1"))
         read = ItemTable.read(TableFile(path, "latin-1"), items)
         assert list(read.titles) == ["Käse", "Crème brûlée"]
-        with pytest.raises(EncodingError, match="`--item-table-encoding latin-1`"):
+        with pytest.raises(EncodingError, match="`--item-table-encoding cp1252`"):
             ItemTable.read(path, items)

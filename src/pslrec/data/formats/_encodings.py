@@ -15,8 +15,9 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Letters of Windows where Latin-1 has control characters: the euro sign, curly quotes, dashes.
-WINDOWS_ONLY = bytes(range(0x80, 0xA0))
+# That of Windows comes first: it has every letter of Latin-1, and where Latin-1 has control
+# characters, the euro sign, curly quotes and dashes. Then that of DOS, then what takes anything.
+ONE_BYTE_ENCODINGS = ("cp1252", "cp850", "latin-1")
 # Control characters that do occur in tables.
 COMMON_CONTROLS = b"\t\n\r\f\x1c\x1d\x1e\x1f"
 NUL = b"\0"
@@ -61,7 +62,7 @@ def as_utf8(raw: bytes, encoding: str, path: Path) -> bytes:
 def wrong_encoding(path: Path, encoding: str) -> DataError:
     """The error about a file that is not in the encoding that was named."""
     return DataError(
-        f"{path}: it is not text in {encoding}; leave the encoding out to see what it may be"
+        f"{path}: it is not text in {encoding}; without an encoding, the error says what it may be"
     )
 
 
@@ -80,7 +81,8 @@ def not_utf8(path: Path, number: int, line: bytes) -> DataError:
     if guess.startswith("utf-"):
         return EncodingError(f"{place} but {guess}", guess)
     text = shortened(line.decode(guess).strip())
-    return EncodingError(f"{place}, in {guess} it would be `{text}`", guess)
+    known_as = {"cp1252": " (Windows, Latin-1)", "cp850": " (DOS)"}.get(guess, "")
+    return EncodingError(f"{place}; in {guess}{known_as} it would be `{text}`", guess)
 
 
 def not_utf8_in(path: Path, raw: bytes, position: int) -> DataError:
@@ -102,8 +104,8 @@ def not_utf8_in(path: Path, raw: bytes, position: int) -> DataError:
 def probable_encoding(line: bytes) -> str | None:
     r"""The encoding of some bytes that are not UTF-8; `None` if they are no text.
 
-    >>> probable_encoding("Käse;3".encode("latin-1")), probable_encoding(b"5 \x80")
-    ('latin-1', 'cp1252')
+    >>> probable_encoding("Käse".encode("latin-1")), probable_encoding("Käse".encode("utf-16"))
+    ('cp1252', 'utf-16')
     """
     for mark, encoding in MARKS.items():
         if line.startswith(mark):
@@ -116,12 +118,10 @@ def probable_encoding(line: bytes) -> str | None:
         return "utf-16-be"
     if any(byte < 0x20 and byte not in COMMON_CONTROLS for byte in line):
         return None
-    if not any(byte in WINDOWS_ONLY for byte in line):
-        return "latin-1"
-    for encoding in ("cp1252", "cp850"):
+    for encoding in ONE_BYTE_ENCODINGS:
         try:
             line.decode(encoding)
         except UnicodeDecodeError:
             continue
         return encoding
-    return "latin-1"
+    return None

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from pslrec.data._columns import Columns, role_of
+from pslrec.data._times import looks_like_date
 from pslrec.data.formats._base import FORMATS, ReadOptions, Table
 from pslrec.data.formats._bytes_of import decompressed, first_lines, in_memory
 from pslrec.data.formats._encodings import not_utf8_in
@@ -138,6 +139,9 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
             "(on the command line `--separator`)"
         )
     names = list(POSITIONS[: len(cells)])
+    if len(cells) == 3 and looks_like_date(cells[2]):
+        # A log of clicks, without ratings.
+        names[2] = "timestamp"
     for number in range(len(POSITIONS) + 1, len(cells) + 1):
         names.append(f"column_{number}")
     return _Layout(names, cells, separator, False, first_line, quoted)
@@ -215,8 +219,8 @@ def _looks_like_header(cells: Sequence[str], given: Columns) -> bool:
     for cell in cells:
         if cell.strip() in given.present() or role_of(cell):
             return True
-    # A line of names has no numbers in it.
-    return not any(_is_number(cell) for cell in cells)
+    # A line of names has neither numbers nor dates in it.
+    return not any(_is_number(cell) or looks_like_date(cell) for cell in cells)
 
 
 def _is_number(text: str) -> bool:
