@@ -47,6 +47,24 @@ class ColumnsError(DataError):
         return f"{self.problem}; {self.hint}give a table with a user and an item column"
 
 
+class EncodingError(DataError):
+    """A text file is not UTF-8.
+
+    Args:
+        problem: which file, and where in it.
+        guess: name of the encoding that it probably has.
+        option: of the command line, which names the encoding.
+    """
+
+    def __init__(self, problem: str, guess: str, option: str = "--encoding") -> None:
+        self.problem = problem
+        self.guess = guess
+        super().__init__(
+            f'{problem}; name the encoding with `encoding="{guess}"` '
+            f"(on the command line `{option} {guess}`), or convert the file to UTF-8"
+        )
+
+
 class DownloadError(PslrecError):
     """A published data set cannot be fetched, or is not what it should be."""
 

@@ -149,10 +149,15 @@ def test_an_interrupt_in_the_race_is_a_sentence_and_the_usual_exit_code(
 
     monkeypatch.setattr(_running, "build_trainer", lambda *_, **__: Stopping())
     out = tmp_path / "run"
-    done = pslrec("train", wide_log, *SMALL, "--out", out)
+    module = tmp_path / "my_parts.py"
+    module.write_text("")
+    again = ("--import", module, "--threads", 1, "--json")
+    done = pslrec("train", wide_log, *SMALL, *again, "--out", out)
     assert done.code == 130
     assert "stopped while auto was choosing settings" in done.err
-    assert f"resume with: pslrec train --out {out} --resume" in done.err
+    # Everything that the run directory does not keep.
+    needed = f"--import {module} --threads 1 --json"
+    assert done.err.endswith(f"resume with: pslrec train --out {out} --resume {needed}\n")
     assert "Traceback" not in done.err
 
 

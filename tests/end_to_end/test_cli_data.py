@@ -250,7 +250,7 @@ BAD_FILES = {
     "missing columns": ("a.csv", "name,item\n1,2\n", ": no user column found among `name`, `item`; if these are data"),
     "wrong separator": ("a.csv", "user^item\n1^2\n", ": no user and no item column found among `user^item`; if ',' is not"),
     "unclosed quote": ("a.csv", 'user,item\na,"b\nc,d\n', ": line 2 has a quotation mark that is not closed"),
-    "bad encoding": ("a.csv", "user,item\nö,b\n".encode("latin-1"), ": line 2 is not UTF-8 text; convert the file to UTF-8"),
+    "bad encoding": ("a.csv", "user,item\nö,b\n".encode("latin-1"), ": line 2 is not UTF-8 text; in cp1252"),
     "empty file": ("a.csv", "", ": the file is empty"),
     "header only": ("a.csv", "user,item\n", ": there are no interactions in it"),
     "NaN rating": ("a.csv", "user,item,rating\na,b,nan\n", ": line 2: `rating` must be a finite number, got `nan`"),

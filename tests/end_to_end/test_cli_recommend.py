@@ -101,7 +101,9 @@ def test_somebody_new_is_recommended_to_by_their_history(pslrec: Command, run_pa
     ("arguments", "message"),
     [
         ((), "`--all`, `--history ITEM` and `--histories FILE`"),
-        (("--all", "--user", "1001"), "give exactly one of `--user ID`"),
+        ((), "give users, as in `pslrec recommend RUN USER`, or exactly one of `--users FILE`"),
+        (("--all", "--user", "1001"), "give users, as in `pslrec recommend RUN USER`"),
+        (("1001", "--history", "x"), "give users, as in `pslrec recommend RUN USER`"),
         (
             ("--all", "--out", "recs.xlsx"),
             "`--out` must end in .parquet, .csv, .jsonl, got recs.xlsx",
@@ -142,10 +144,21 @@ def test_similar_items_and_users_are_shown(pslrec: Command, run_path: Path) -> N
     table = pslrec("similar", run_path, "--user", 1001, "-k", 2)
     assert "users similar to 1001" in table.out
     assert len(table.out.splitlines()) == 3
-    assert (
-        "give exactly one of `--item ID`, `--user ID` and `--all`"
-        in pslrec("similar", run_path).err
-    )
+    for options in ((), (item, "--user", 1001), (item, "--item", item)):
+        failed = pslrec("similar", run_path, *options)
+        assert failed.code == 2
+        assert "give one item, as in `pslrec similar RUN ITEM`" in failed.err
+
+
+def test_ids_need_no_option(pslrec: Command, run_path: Path) -> None:
+    item = Recommender.load(run_path).items_[3]
+    plain = pslrec("similar", run_path, item, "-k", 3)
+    assert plain.code == 0, plain.err
+    assert plain.out == pslrec("similar", run_path, "--item", item, "-k", 3).out
+    plain = pslrec("recommend", run_path, 1001, 1002, "-k", 3)
+    assert plain.code == 0, plain.err
+    options = ("--user", 1001, "--user", 1002, "-k", 3)
+    assert plain.out == pslrec("recommend", run_path, *options).out
 
 
 def test_export_says_what_it_wrote_and_what_an_index_finds(

@@ -220,3 +220,39 @@ def test_a_table_given_to_train_serves_every_later_command(
     done = pslrec("report", out, "--out", tmp_path / "report.html")
     assert done.code == 0, done.err
     assert "Film [" in (tmp_path / "report.html").read_text()
+
+
+def test_a_warm_start_inherits_the_item_table_unless_another_is_given(
+    pslrec: Command, items_path: Path, run_path: Path, tmp_path: Path
+) -> None:
+    first = tmp_path / "first"
+    Recommender.load(run_path).use_item_table(items_path).save(first)
+    log = planted_tastes(60, N_ITEMS, model=TasteModel(n_topics=3), seed=2).interactions
+    data = tmp_path / "log.csv"
+    pl.DataFrame({"user": log.users + 1000, "item": log.items}).write_csv(data)
+    quick = ("--config", first / "config.toml", "--epochs", 1, "--warm-start", first)
+    done = pslrec("train", data, *quick, "--out", tmp_path / "second")
+    assert done.code == 0, done.err
+    assert "Film [" in pslrec("recommend", tmp_path / "second", "1003").out
+    other = tmp_path / "other.csv"
+    other.write_text("item,title\n" + "".join(f"{item},Buch {item}\n" for item in range(N_ITEMS)))
+    done = pslrec("train", data, *quick, "--item-table", other, "--out", tmp_path / "third")
+    assert done.code == 0, done.err
+    assert "Buch " in pslrec("recommend", tmp_path / "third", "1003").out
+
+
+def test_a_table_in_latin_1_is_refused_or_read_but_never_garbled(
+    pslrec: Command, run_path: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "ware.csv"
+    lines = ["Nummer;Titel", *(f"{item};Käse {item}" for item in range(N_ITEMS))]
+    table.write_bytes("\n".join(lines).encode("latin-1"))
+    for command in (("recommend", run_path, 1003), ("similar", run_path, 3)):
+        failed = pslrec(*command, "--item-table", table)
+        assert failed.code == 2
+        assert "name the encoding with" in failed.err
+        assert "`--item-table-encoding cp1252`" in failed.err
+        done = pslrec(*command, "--item-table", table, "--item-table-encoding", "latin-1")
+        assert "Käse " in done.out
+    alone = pslrec("recommend", run_path, 1003, "--item-table-encoding", "latin-1")
+    assert (alone.code, "give `--item-table FILE`, too" in alone.err) == (2, True)

@@ -139,7 +139,10 @@ def test_processes_as_a_person_asks_for_them(run_path: Path, tmp_path: Path) -> 
         (("recommend", "RUN", "--all", "--processes", 2), "give `--out FILE`"),
         (("similar", "RUN", "--all"), "`--all` writes to a file; give `--out FILE`"),
         (("similar", "RUN", "--item", "1", "--out", "x.csv"), "give `--all`"),
-        (("similar", "RUN"), "give exactly one of `--item ID`, `--user ID` and `--all`"),
+        (
+            ("similar", "RUN"),
+            "give one item, as in `pslrec similar RUN ITEM`, or one user by `--user ID`, or `--all`",
+        ),
         (("recommend", "RUN", "--histories", "list.txt"), "with the columns `user` and `item`"),
         (("tune", "synthetic", "--processes", 2), "`tune` shares its runs among processes by"),
         (("compare", "synthetic", "--processes", 2), "by `--workers N`, each run in one process"),

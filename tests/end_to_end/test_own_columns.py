@@ -65,6 +65,30 @@ def test_a_run_keeps_its_columns_and_settings(pslrec: Command, file: Path, tmp_p
     assert "`data.columns.user`" in other.err
 
 
+def test_a_file_in_latin_1_needs_the_option_that_the_error_names(
+    pslrec: Command, file: Path, tmp_path: Path
+) -> None:
+    text = file.read_text().replace("item", "Käse").replace("wer", "Käufer")
+    file.write_bytes(text.encode("latin-1"))
+    named = ("--user-column", "Käufer", "--item-column", "was")
+    failed = pslrec("train", file, *named, *QUICK)
+    assert failed.code == 2
+    assert (
+        "line 1 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be `nr;Käufer;was;wann`"
+        in failed.err
+    )
+    assert "`--encoding cp1252`" in failed.err
+    run = tmp_path / "run"
+    done = pslrec("train", file, *named, "--encoding", "latin-1", *QUICK, "--out", run)
+    assert done.code == 0, done.err
+    assert tomllib.loads((run / "config.toml").read_text())["data"]["encoding"] == "latin-1"
+    # It reads the file again, and nobody names its encoding.
+    assert pslrec("evaluate", run).code == 0
+    assert "Käse" in pslrec("recommend", run, "--all", "-k", 1).out
+    refused = pslrec("data", "describe", file, *named, "--encoding", "klingon")
+    assert "`encoding` must be the name of a text encoding" in refused.err
+
+
 def test_tune_and_stress_take_the_same_options(pslrec: Command, file: Path, tmp_path: Path) -> None:
     quick = ("--set", "training.epochs=1", "--set", "backbone.dimension=4")
     grid = ("--loss", "sl", "--grid", "loss.temperature=0.1")

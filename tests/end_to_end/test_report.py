@@ -51,9 +51,15 @@ def test_report_command_takes_a_reproduction(pslrec, tmp_path):
 def test_report_command_explains_what_it_can_not_take(pslrec, runs, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    # Somebody's own data is not a table of results.
+    (shop / "log.csv").write_text("user,item\nann,tea\n")
+    (shop / "kauf.csv").write_bytes("Käufer;Ware\nJörg;Käse\n".encode("latin-1"))
     for arguments, message in [
         ((tmp_path / "nowhere",), "there is no directory"),
-        ((empty,), "holds neither a run nor CSV files"),
+        ((empty,), "holds neither a run nor the results of a reproduction; RUN must be"),
+        ((shop,), "holds neither a run nor the results of a reproduction; RUN must be"),
         ((runs,), "it holds the runs psl-relu, sl"),
         ((runs / "sl", RESULTS), "give it alone"),
         ((runs / "sl", "-o", empty), "must be a file such as report.html"),

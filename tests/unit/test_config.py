@@ -30,6 +30,7 @@ OTHER_VALUES: dict[str, Any] = {
     "data.format": "delimited",
     "data.separator": ";",
     "data.header": True,
+    "data.encoding": "latin-1",
     "backbone.name": "xsimgcl",
     "loss.name": "sl@k",
     "sampling.negatives": 77,
@@ -108,6 +109,7 @@ def test_every_loss_and_backbone_comes_back_from_toml_with_all_defaults_written_
         "data.format",
         "data.separator",
         "data.header",
+        "data.encoding",
         *(f"data.columns.{role}" for role in ("user", "item", "rating", "timestamp", "weight")),
     }  # stand for "as it is"
     for name in set(setting_names()) - unset:

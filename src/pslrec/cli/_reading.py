@@ -56,6 +56,11 @@ class Reading:
         ),
     ] = None
 
+    encoding: Annotated[
+        str | None,
+        _option("Encoding of a text file, such as latin-1, cp1252 or utf-16. Default: utf-8."),
+    ] = None
+
     def settings(self) -> dict[str, Any]:
         """As settings of a run, by dotted name; `None` where an option was not given."""
         separator = self.separator
@@ -71,6 +76,7 @@ class Reading:
             "data.format": self.file_format,
             "data.separator": separator,
             "data.header": self.header,
+            "data.encoding": self.encoding,
         }
 
     def arguments(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pslrec.cli._identifiers import ids_in, pairs_in
 
 if TYPE_CHECKING:
     from pslrec.data import Vocabulary
-    from pslrec.data.items import ItemTable
+    from pslrec.data.items import ItemTable, TableFile
 
 ItemTableFile = Annotated[
     Path | None,
@@ -28,6 +28,14 @@ NewItemTable = Annotated[
         "--titles",
         metavar="FILE",
         help="Table of items to save with the model: ids, titles, and columns for rules.",
+    ),
+]
+ItemTableEncoding = Annotated[
+    str | None,
+    typer.Option(
+        "--item-table-encoding",
+        metavar="NAME",
+        help="Encoding of --item-table if it is text, such as latin-1. Default: utf-8.",
     ),
 ]
 Only = Annotated[
@@ -108,20 +116,37 @@ def limits_from(given: list[str] | None) -> dict[str, int]:
     return limits
 
 
-def table_in(path: Path | None, run: Path, items: "Vocabulary") -> "ItemTable | None":
-    """The item table of a file, else the one of the run, if it has one.
+def table_file(path: Path | None, encoding: str | None) -> "TableFile | None":
+    """What `--item-table` and `--item-table-encoding` say together; `None` if nothing.
 
     Args:
         path: the file.
+        encoding: of the file.
+    """
+    from pslrec.data.items import TableFile
+    from pslrec.errors import ConfigError
+
+    if path is not None:
+        return TableFile(path, encoding)
+    if encoding is not None:
+        raise ConfigError("`--item-table-encoding` is about a file; give `--item-table FILE`, too")
+    return None
+
+
+def table_in(file: "TableFile | None", run: Path, items: "Vocabulary") -> "ItemTable | None":
+    """The item table of a file, else the one of the run, if it has one.
+
+    Args:
+        file: as `table_file` gives it.
         run: the run directory.
         items: the items of the model.
     """
     from pslrec.artifacts import read_item_table
     from pslrec.data.items import ItemTable
 
-    if path is None:
+    if file is None:
         return read_item_table(run, items)
-    return ItemTable.read(path, items)
+    return ItemTable.read(file, items)
 
 
 def title_cell(record: dict[str, Any], name: str) -> str:

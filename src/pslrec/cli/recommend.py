@@ -16,12 +16,14 @@ from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
     ExcludeFile,
+    ItemTableEncoding,
     ItemTableFile,
     Only,
     OnlyFile,
     Where,
     excluded_in,
     limits_from,
+    table_file,
     table_in,
     title_cell,
 )
@@ -41,6 +43,12 @@ SHOWN_USERS = 20
 
 def recommend_command(
     run: FinishedRun,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[USER]...", help="Users, the same as --user USER.", show_default=False
+        ),
+    ] = None,
     user: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="User to recommend to. Repeatable."),
@@ -89,6 +97,7 @@ def recommend_command(
         ),
     ] = 0,
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     only: Only = None,
     only_file: OnlyFile = None,
     exclude: Exclude = None,
@@ -106,14 +115,16 @@ def recommend_command(
     from pslrec.errors import ConfigError
     from pslrec.inference import Rules, TrainedModel
 
-    ways = (bool(user), users is not None, everybody, bool(history), histories is not None)
+    wanted_users = [*(given or []), *(user or [])]
+    ways = (bool(wanted_users), users is not None, everybody, bool(history), histories is not None)
     if sum(ways) != 1:
         raise ConfigError(
-            "give exactly one of `--user ID`, `--users FILE`, `--all`, `--history ITEM` and "
-            "`--histories FILE`"
+            "give users, as in `pslrec recommend RUN USER`, or exactly one of `--users FILE`, "
+            "`--all`, `--history ITEM` and `--histories FILE`"
         )
     check_file(out)
     check_processes(processes, out)
+    titles = table_file(item_table, item_table_encoding)
     start_workers(processes, threads=threads)
     use_threads(threads)
     # The options are checked before a model of perhaps gigabytes is read.
@@ -130,12 +141,12 @@ def recommend_command(
         at_most=limits_from(at_most),
         skip_unknown=skip_unknown,
     )
-    table = table_in(item_table, run, model.items)
+    table = table_in(titles, run, model.items)
     wanted = _Wanted(model, table, rules, k, exclude_seen=not include_seen, n_reasons=explain)
     with joined(timeout) as group:
         blocks = _blocks_for_new(wanted, history, histories)
         if blocks is None:
-            rows = _rows(model, user, users, skip_unknown=skip_unknown)
+            rows = _rows(model, wanted_users, users, skip_unknown=skip_unknown)
             blocks = _blocks(wanted, rows)
         if out is None:
             _show(blocks)
@@ -155,7 +166,7 @@ class _Wanted(NamedTuple):
 
 
 def _rows(
-    model: "TrainedModel", user: list[str] | None, file: Path | None, *, skip_unknown: bool
+    model: "TrainedModel", given: list[str], file: Path | None, *, skip_unknown: bool
 ) -> "torch.Tensor":
     import torch
 
@@ -163,8 +174,8 @@ def _rows(
 
     if file is not None:
         wanted = ids_in(file, model.users)
-    elif user is not None:
-        wanted = user
+    elif given:
+        wanted = given
     else:
         return torch.arange(model.n_users)
     hint = "; recommend to new users with --history, or skip unknown ids with --skip-unknown"

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pslrec.cli._options import Threads, use_threads
-from pslrec.cli._rule_options import ItemTableFile
+from pslrec.cli._rule_options import ItemTableEncoding, ItemTableFile, table_file
 
 if TYPE_CHECKING:
     from pslrec.reporting import Presentation
+
+
+ADVICE = "; RUN must be a directory that `pslrec train --out` has made"
 
 
 def report_command(
@@ -27,6 +30,7 @@ def report_command(
         ),
     ] = Path("report.html"),
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     threads: Threads = None,
 ) -> None:
     """Write a self-contained HTML report: metrics, learning curves, score histograms, settings.
@@ -34,17 +38,19 @@ def report_command(
     If you give several runs, they are compared with the first one.
     """
     from pslrec.artifacts import ITEM_TABLE_FILE
+    from pslrec.data.items import TableFile
     from pslrec.reporting import is_study, reproduction_report, run_report, study_report
 
     use_threads(threads)
+    titles = table_file(item_table, item_table_encoding)
     if len(runs) == 1 and is_study(runs[0]):
         written = study_report(runs[0], out)
     else:
         results = _results_directory(runs)
         if results is None:
-            if item_table is None and (runs[0] / ITEM_TABLE_FILE).is_file():
-                item_table = runs[0] / ITEM_TABLE_FILE
-            written = run_report(runs, out, item_table=item_table)
+            if titles is None and (runs[0] / ITEM_TABLE_FILE).is_file():
+                titles = TableFile(runs[0] / ITEM_TABLE_FILE)
+            written = run_report(runs, out, item_table=titles)
         else:
             written = reproduction_report(results, out, presentation=_presentation(results))
     typer.echo(f"the report is in {written} ({written.stat().st_size / 1000:.0f} kB)")
@@ -63,14 +69,12 @@ def _results_directory(paths: list[Path]) -> Path | None:
     """The directory with a reproduction's results; `None` if all of the paths are runs."""
     from pslrec.errors import ConfigError
     from pslrec.files import local_path
+    from pslrec.reporting import holds_results
 
     for path in paths:
         local_path(path, error=ConfigError)
         if not path.is_dir():
-            raise ConfigError(
-                f"there is no directory {path}; RUN must be a directory that "
-                "`pslrec train --out` has made"
-            )
+            raise ConfigError(f"there is no directory {path}{ADVICE}")
     # Every run directory has a file `format`, a damaged one as well: what is wrong with it is
     # said by the reader of runs.
     others = [path for path in paths if not (path / "format").exists()]
@@ -81,7 +85,7 @@ def _results_directory(paths: list[Path]) -> Path | None:
     for path in others:
         # The folder of a paper may hold data of its own beside them.
         candidates += [path / "results", path]
-    results = [candidate for candidate in candidates if any(candidate.glob("*.csv"))]
+    results = [candidate for candidate in candidates if holds_results(candidate)]
     if results and len(paths) == 1:
         return results[0]
     if results:
@@ -93,4 +97,6 @@ def _results_directory(paths: list[Path]) -> Path | None:
     inside = sorted(inner.parent.name for inner in others[0].glob("*/format"))
     if inside:
         hint = f"; it holds the runs {', '.join(inside[:5])}: give {others[0]}/*"
-    raise ConfigError(f"{others[0]} holds neither a run nor CSV files of results{hint}")
+    raise ConfigError(
+        f"{others[0]} holds neither a run nor the results of a reproduction{hint or ADVICE}"
+    )

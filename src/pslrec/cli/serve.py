@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pslrec.cli._rule_options import ItemTableFile
+from pslrec.cli._rule_options import ItemTableEncoding, ItemTableFile, table_file
 
 TOKEN_VARIABLE = "PSLREC_TOKEN"
 
@@ -32,6 +32,7 @@ def serve_command(
         ),
     ] = "127.0.0.1",
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -74,6 +75,7 @@ def serve_command(
         threads = max((os.cpu_count() or 2) - 1, 1)
     torch.set_num_threads(threads)
     token = _token(token_file)
+    titles = table_file(item_table, item_table_encoding)
     options = ServiceOptions(
         token=token,
         largest_k=largest_k,
@@ -83,7 +85,7 @@ def serve_command(
     )
     # The port is taken first, so that one that is in use is known before a large model is read.
     with listen(host, port) as listener:
-        service = Service(run, item_table=item_table, options=options)
+        service = Service(run, item_table=titles, options=options)
         if token is None and not is_local_socket(listener):
             logger.warning(
                 "anybody who can reach %s can send requests; set %s to require a token",

@@ -15,9 +15,11 @@ from pslrec.cli._processes import joined, start_workers
 from pslrec.cli._rule_options import (
     AtMost,
     Exclude,
+    ItemTableEncoding,
     ItemTableFile,
     Where,
     limits_from,
+    table_file,
     table_in,
     title_cell,
 )
@@ -34,6 +36,10 @@ ITEMS_AT_ONCE = 8192
 
 def similar_command(
     run: FinishedRun,
+    given: Annotated[
+        str | None,
+        typer.Argument(metavar="ITEM", help="The same as --item ITEM.", show_default=False),
+    ] = None,
     item: Annotated[
         str | None, typer.Option(metavar="ID", help="Item whose neighbours to show.")
     ] = None,
@@ -47,6 +53,7 @@ def similar_command(
         int, typer.Option("-k", "--k", metavar="K", min=1, help="Number of neighbours.")
     ] = 10,
     item_table: ItemTableFile = None,
+    item_table_encoding: ItemTableEncoding = None,
     exclude: Exclude = None,
     where: Where = None,
     at_most: AtMost = None,
@@ -64,15 +71,18 @@ def similar_command(
     from pslrec.recommender import ranked_frame, rows_of
 
     has_rules = bool(exclude or where or at_most)
-    _check(item, user, out, everything=everything, has_rules=has_rules)
+    _check(given, item, user, out, everything=everything, has_rules=has_rules)
+    if item is None:
+        item = given
     check_file(out)
     check_processes(processes, out)
+    titles = table_file(item_table, item_table_encoding)
     start_workers(processes, threads=threads)
     use_threads(threads)
     model = TrainedModel.load(run)
     table = None
     if user is None:
-        table = table_in(item_table, run, model.items)
+        table = table_in(titles, run, model.items)
         rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
         row_rules = rules.in_rows(model.items, table)
     if out is not None:
@@ -110,13 +120,22 @@ def similar_command(
 
 
 def _check(
-    item: str | None, user: str | None, out: Path | None, *, everything: bool, has_rules: bool
+    given: str | None,
+    item: str | None,
+    user: str | None,
+    out: Path | None,
+    *,
+    everything: bool,
+    has_rules: bool,
 ) -> None:
     """Raise where options do not go together."""
     from pslrec.errors import ConfigError
 
-    if sum((item is not None, user is not None, everything)) != 1:
-        raise ConfigError("give exactly one of `--item ID`, `--user ID` and `--all`")
+    n_named = sum(each is not None for each in (given, item, user))
+    if n_named + everything != 1:
+        raise ConfigError(
+            "give one item, as in `pslrec similar RUN ITEM`, or one user by `--user ID`, or `--all`"
+        )
     if has_rules and user is not None:
         raise ConfigError("`--exclude`, `--where` and `--at-most` are about items; give `--item`")
     if everything and out is None:

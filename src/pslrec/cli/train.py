@@ -2,8 +2,9 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -28,17 +29,19 @@ from pslrec.cli._options import (
 )
 from pslrec.cli._processes import is_restarted, joined, start_workers
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
-from pslrec.cli._rule_options import NewItemTable
+from pslrec.cli._rule_options import ItemTableEncoding, NewItemTable, table_file
 from pslrec.cli._settings import configured, parse_settings, parsed_value
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
+    from pslrec.data.items import TableFile
     from pslrec.distributed import Group
     from pslrec.experiment import RunResult
 
 # Settings that most people change have flags; --set takes all others.
 USUAL = "Usual settings"
+DEFAULT_TIMEOUT = 600.0
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -108,6 +111,7 @@ Split = Annotated[
 
 @takes_reading
 def train_command(
+    context: typer.Context,
     data: DataIfAny = None,
     backbone: Backbone = None,
     loss: Loss = None,
@@ -125,12 +129,13 @@ def train_command(
     refit: Refit = False,
     warm_start: WarmStart = None,
     item_table: NewItemTable = None,
+    item_table_encoding: ItemTableEncoding = None,
     resume: Resume = False,
     threads: Threads = None,
     device: Device = None,
     processes: NumberOfProcesses = None,
     shard_items: ShardItems = False,
-    timeout: Timeout = 600.0,
+    timeout: Timeout = DEFAULT_TIMEOUT,
     restarts: Restarts = 3,
     as_json: AsJson = False,
     reading: Reading = NO_READING,
@@ -140,6 +145,7 @@ def train_command(
 
     if item_table is not None and out is None:
         raise ConfigError("`--item-table` is saved with the model, so it needs `--out DIRECTORY`")
+    titles = table_file(item_table, item_table_encoding)
     if out is None:
         # There is no checkpoint to start again from.
         restarts = 0
@@ -170,21 +176,44 @@ def train_command(
         configuration = configured(
             options, parse_settings(settings), preset=preset, file=config, is_search=False
         )
-        result = _train(
-            configuration,
-            out,
-            item_table,
-            resume=resume,
-            threads=threads,
-            group=group,
-            shard_items=shard_items,
-        )
+        # `--import` is an option of the program, not of this command.
+        modules = context.find_root().params["modules"] or ()
+        again = _Again(modules, threads, group.size, shard_items, timeout, as_json)
+        result = _train(configuration, out, titles, resume=resume, group=group, again=again)
     if not group.is_first:
         return
     if as_json:
         typer.echo(json.dumps(result.metrics))
     else:
         _show(result, out)
+
+
+class _Again(NamedTuple):
+    """Options that a run directory does not keep, since they belong to the machine or the call."""
+
+    modules: Sequence[str]
+    threads: int | None
+    processes: int
+    shard_items: bool
+    timeout: float
+    as_json: bool
+
+    def typed(self) -> list[str]:
+        """The options as they have to be typed again."""
+        options = []
+        for module in self.modules:
+            options += ["--import", module]
+        if self.threads is not None:
+            options += ["--threads", str(self.threads)]
+        if self.processes > 1:
+            options += ["--processes", str(self.processes)]
+        if self.shard_items:
+            options.append("--shard-items")
+        if self.timeout != DEFAULT_TIMEOUT:
+            options += ["--timeout", f"{self.timeout:g}"]
+        if self.as_json:
+            options.append("--json")
+        return options
 
 
 def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -> Path | None:
@@ -215,12 +244,11 @@ def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -
 def _train(
     configuration: "RunConfig",
     out: Path | None,
-    item_table: Path | None,
+    item_table: "TableFile | None",
     *,
     resume: bool,
-    threads: int | None,
     group: "Group",
-    shard_items: bool,
+    again: _Again,
 ) -> "RunResult":
     from pslrec.cli._progress import TrainingProgress
     from pslrec.experiment import run
@@ -236,7 +264,7 @@ def _train(
                 listeners=[progress.listen],
                 item_table=item_table,
                 group=group,
-                shard_items=shard_items,
+                shard_items=again.shard_items,
             )
     except TrainingInterrupted as stop:
         reason = str(stop)
@@ -244,22 +272,18 @@ def _train(
         # Between two trainings of `auto`, or before the first one.
         reason = "stopped"
     if group.is_first:
-        typer.echo(_how_to_resume(reason, out, threads, group.size), err=True)
+        typer.echo(_how_to_resume(reason, out, again), err=True)
     raise typer.Exit(INTERRUPTED)
 
 
-def _how_to_resume(reason: str, out: Path | None, threads: int | None, processes: int) -> str:
+def _how_to_resume(reason: str, out: Path | None, again: _Again) -> str:
     if out is None:
         return "stopped; nothing was saved, as there was no --out"
     if _stored_settings(out) is None:
         return f"{reason}; nothing was saved yet"
-    command = f"pslrec train --out {shlex.quote(str(out))} --resume"
-    # The settings are in the run directory; the number of threads belongs to the machine.
-    if threads is not None:
-        command += f" --threads {threads}"
-    if processes > 1:
-        command += f" --processes {processes}"
-    return f"{reason}; resume with: {command}"
+    # All settings are in the run directory.
+    command = ["pslrec", "train", "--out", str(out), "--resume", *again.typed()]
+    return f"{reason}; resume with: {shlex.join(command)}"
 
 
 def _stored_settings(out: Path) -> Path | None:

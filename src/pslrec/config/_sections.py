@@ -80,6 +80,9 @@ class DataSection(Section):
     header: bool | None = Field(
         None, description="whether the first line names the columns; detected if not given"
     )
+    encoding: str | None = Field(
+        None, description="of a text file, such as latin-1, cp1252 or utf-16; UTF-8 if not given"
+    )
     split: str = Field("iid", description="how to divide interactions that do not come split")
     train_fraction: float | None = Field(
         None, gt=0, lt=1, description="share of the training part, 0.8 if not given"
@@ -116,6 +119,7 @@ class DataSection(Section):
             "format": self.format,
             "separator": self.separator,
             "header": self.header,
+            "encoding": self.encoding,
         }
 
     @property

@@ -33,6 +33,7 @@ def load(
     format: str | None = None,  # noqa: A002 - the word users look for
     separator: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     repair: bool = False,
 ) -> Interactions | Dataset:
     """Load data by name or path: a `Dataset` where it comes split, else `Interactions`.
@@ -46,13 +47,14 @@ def load(
         format: as in `read_interactions`.
         separator: as in `read_interactions`.
         header: as in `read_interactions`.
+        encoding: as in `read_interactions`.
         repair: as in `read_published`.
 
     >>> load("debian")
     Interactions(150,559 pairs of 15,877 users and 5,077 items)
     """
     columns = Columns.of(columns)
-    options = ReadOptions(columns, separator, header)
+    options = ReadOptions(columns, separator, header, encoding=encoding)
     if is_address(data):
         with at_hand(data, error=DataError) as copy:
             return _load_path(copy, options, format, repair=repair)
@@ -91,6 +93,7 @@ def _load_path(
             format=format,
             separator=options.separator,
             header=options.header,
+            encoding=options.encoding,
         )
     check_variety(loaded, path)
     return loaded

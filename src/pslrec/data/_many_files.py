@@ -94,7 +94,7 @@ def read_tables(
     """
     tables = []
     for file in files:
-        read = FORMATS[format or format_of(file)]
+        read = FORMATS[format or format_of(file, options.encoding)]
         tables.append(read(file, options))
     if len(tables) == 1:
         return tables[0]

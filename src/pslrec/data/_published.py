@@ -57,13 +57,14 @@ def read_published(
             and pairs from test that are never trained on, instead of refusing the data set.
     """
     path = Path(path)
+    options = options or ReadOptions()
     with unpacked(path, holds_data=_holds_data, is_needed=_is_needed) as directory:
         files = {}
         for part in PARTS:
             file = _find(directory, part)
             if file is not None:
                 files[part] = file
-        format = format or _common_format(list(files.values()))  # noqa: A001
+        format = format or _common_format(list(files.values()), options.encoding)  # noqa: A001
         columns = {}
         for part, file in files.items():
             columns[part] = _read_part(file, format, options, origin=path)
@@ -75,7 +76,11 @@ def read_published(
                 )
         vocabularies = {}
         for kind in ("user", "item"):
-            vocabularies[kind] = _vocabulary(directory, path, kind, list(columns.values()))
+            listed = directory / f"{kind}_list.tsv"
+            if listed.exists():
+                vocabularies[kind] = _listed_vocabulary(listed, path, kind, options.encoding)
+            else:
+                vocabularies[kind] = _vocabulary(kind, list(columns.values()))
     # All parts are encoded by the same vocabularies, so row numbers mean the same in each.
     parts = {name: _encode_part(part, vocabularies, path) for name, part in columns.items()}
     dataset = Dataset(parts["train"], parts["test"], parts.get("validation"), name=path.stem)
@@ -109,11 +114,13 @@ def _names(part: str) -> list[str]:
     return names
 
 
-def _common_format(files: Sequence[Path]) -> str | None:
+def _common_format(files: Sequence[Path], encoding: str | None) -> str | None:
     # All lines of one part may happen to have the same number of items, and look like a table. The
     # other part then shows that both are in LightGCN's format.
     texts = [file for file in files if ".txt" in file.suffixes]
-    if len(texts) > 1 and "lightgcn" in map(format_of, texts):
+    if len(texts) < 2:
+        return None
+    if any(format_of(text, encoding) == "lightgcn" for text in texts):
         return "lightgcn"
     return None
 
@@ -121,13 +128,13 @@ def _common_format(files: Sequence[Path]) -> str | None:
 def _read_part(
     file: Path,
     format: str | None,  # noqa: A002
-    options: ReadOptions | None,
+    options: ReadOptions,
     origin: Path,
 ) -> CleanColumns:
     place = f"{origin}: {file.name}"
     try:
-        read = FORMATS[format or format_of(file)]
-        table = read(file, options or ReadOptions())
+        read = FORMATS[format or format_of(file, options.encoding)]
+        table = read(file, options)
         return clean(replace(table, origin=place))
     # A file from a zip lies in a temporary directory, of which the user knows nothing.
     except ColumnsError as error:
@@ -137,23 +144,21 @@ def _read_part(
         raise DataError(str(error).replace(str(file), place)) from error
 
 
-def _vocabulary(
-    directory: Path, origin: Path, kind: str, parts: list[CleanColumns]
-) -> tuple[pl.Series, Vocabulary]:
+def _vocabulary(kind: str, parts: list[CleanColumns]) -> tuple[pl.Series, Vocabulary]:
     """The ids used in the parts, in row order, and the vocabulary they stand for."""
-    listed = directory / f"{kind}_list.tsv"
-    if listed.exists():
-        return _listed_vocabulary(listed, origin, kind)
     # As text, because one part may have numbers only where another has names.
     texts = [getattr(part, f"{kind}s").cast(pl.String) for part in parts]
     _, vocabulary = encode(pl.concat(texts), kind=kind)
     return vocabulary.series.cast(pl.String), vocabulary
 
 
-def _listed_vocabulary(listed: Path, origin: Path, kind: str) -> tuple[pl.Series, Vocabulary]:
+def _listed_vocabulary(
+    listed: Path, origin: Path, kind: str, encoding: str | None
+) -> tuple[pl.Series, Vocabulary]:
     place = f"{origin}: {listed.name}"
     try:
-        table = clean(replace(read_delimited(listed, _list_options(listed)), origin=place))
+        options = _list_options(listed, encoding)
+        table = clean(replace(read_delimited(listed, options), origin=place))
         used = Vocabulary(table.items.cast(pl.String), kind=f"new {kind}").series
         return used, Vocabulary(as_numbers(table.users.cast(pl.String)), kind=kind)
     except DataError as error:
@@ -163,14 +168,15 @@ def _listed_vocabulary(listed: Path, origin: Path, kind: str) -> tuple[pl.Series
         raise DataError(message) from error
 
 
-def _list_options(listed: Path) -> ReadOptions:
-    header = split_lines([first_lines(listed, 1)[0][1]], "\t")[0]
+def _list_options(listed: Path, encoding: str | None) -> ReadOptions:
+    header = split_lines([first_lines(listed, 1, encoding)[0][1]], "\t")[0]
     if len(header) != 2 or header[0] == header[1]:
         raise DataError(
             "it must have a header and two columns, original id and new id, tab separated"
         )
     original, new = header
-    return ReadOptions(Columns(original, new, "", "", ""), separator="\t", header=True)
+    columns = Columns(original, new, "", "", "")
+    return ReadOptions(columns, separator="\t", header=True, encoding=encoding)
 
 
 def _encode_part(

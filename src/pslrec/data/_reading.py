@@ -31,6 +31,7 @@ def read_interactions(
     format: str | None = None,  # noqa: A002 - the word users look for
     separator: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
 ) -> Interactions:
     """Read interactions from a file, a frame or a sparse matrix.
 
@@ -47,6 +48,7 @@ def read_interactions(
             file's name if `None`.
         separator: the text between the fields of a text file; detected if `None`.
         header: whether the first line of a text file names the columns; detected if `None`.
+        encoding: of a text file, such as `latin-1`, `cp1252` or `utf-16`; UTF-8 if `None`.
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"uid": ["ann", "bob"], "asin": ["tea", "milk"], "stars": [5, 3]})
@@ -55,7 +57,7 @@ def read_interactions(
     >>> read_interactions(frame.rename({"asin": "was"}), columns={"item": "was"})
     Interactions(2 pairs of 2 users and 2 items)
     """
-    options = ReadOptions(Columns.of(columns), separator, header)
+    options = ReadOptions(Columns.of(columns), separator, header, encoding=encoding)
     if isinstance(source, Interactions):
         check_no_columns(options.columns, "interactions")
         return source

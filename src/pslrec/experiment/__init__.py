@@ -9,7 +9,13 @@ from pslrec.experiment._inputs import (
     load_training_data,
     with_validation,
 )
-from pslrec.experiment._running import MemoryStore, RunResult, prepare_run, run
+from pslrec.experiment._running import (
+    MemoryStore,
+    RunResult,
+    inherited_item_table,
+    prepare_run,
+    run,
+)
 from pslrec.experiment._saving import copy_run, finished_run, save_run
 from pslrec.experiment._searching import VALIDATION_FILE, evaluate_chosen, train_on_validation
 from pslrec.experiment._tuned_baseline import Try, TunedBaseline, tuned_baseline
@@ -28,6 +34,7 @@ __all__ = [
     "evaluate_chosen",
     "evaluate_run",
     "finished_run",
+    "inherited_item_table",
     "is_selected_on_test",
     "load_dataset",
     "load_training_data",

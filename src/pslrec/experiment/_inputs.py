@@ -78,7 +78,9 @@ def _prepared(section: DataSection, validation: ValidationRule) -> Dataset:
         preparation = Preparation(section.minimum_rating, section.k_core)
     plan = Plan(
         section.source,
-        ReadOptions(reading["columns"], section.separator, section.header),
+        ReadOptions(
+            reading["columns"], section.separator, section.header, encoding=section.encoding
+        ),
         section.format,
         preparation,
         split=section.split,

@@ -17,13 +17,14 @@ from pslrec.artifacts import (
     RunDirectory,
     RunStage,
     flat_settings,
+    read_item_table,
     trained_tables,
     write_item_table,
 )
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, Interactions
-from pslrec.data.items import ItemTable
+from pslrec.data import Dataset, Interactions, Vocabulary
+from pslrec.data.items import ItemTable, TableFile
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, EvaluationResult
@@ -84,7 +85,7 @@ def run(
     out: Path | None = None,
     resume: bool = False,
     listeners: Sequence[Listener] = (),
-    item_table: Path | None = None,
+    item_table: TableFile | Path | None = None,
     group: Group | None = None,
     shard_items: bool = False,
 ) -> RunResult:
@@ -151,7 +152,7 @@ def prepare_run(
     given: Interactions | Dataset | None = None,
     listeners: Sequence[Listener] = (),
     *,
-    item_table: Path | None = None,
+    item_table: TableFile | Path | None = None,
     processes: "Processes | None" = None,
 ) -> tuple[RunConfig, TrainingData, Choice | None]:
     """Load the data of a run and choose what its settings leave open.
@@ -332,7 +333,7 @@ def load_run_data(
     config: RunConfig,
     directory: RunDirectory | None,
     given: Interactions | Dataset | None = None,
-    item_table: Path | None = None,
+    item_table: TableFile | Path | None = None,
 ) -> TrainingData:
     """Load the data of a run; a run to be resumed must have had the same settings and data.
 
@@ -350,12 +351,31 @@ def load_run_data(
         _warn_of_other_threads(directory)
         data = load_training_data(config, given)
         directory.check_data(data.dataset)
+    items = data.dataset.item_vocabulary
     if item_table is not None:
         # Before training, so that a table of other items is refused at once.
-        table = ItemTable.read(item_table, data.dataset.item_vocabulary)
+        table = ItemTable.read(item_table, items)
         if directory is not None:
             write_item_table(directory.path, table)
+    elif directory is not None and not directory.is_started:
+        # The model that comes after another is about the same items.
+        inherited = inherited_item_table(config, items)
+        if inherited is not None:
+            write_item_table(directory.path, inherited)
     return data
+
+
+def inherited_item_table(config: RunConfig, items: Vocabulary) -> ItemTable | None:
+    """The item table of the run that a warm start begins with; `None` if there is none.
+
+    Args:
+        config: of the new run.
+        items: of the new run.
+    """
+    earlier = config.training.warm_start
+    if earlier is None:
+        return None
+    return read_item_table(Path(earlier), items)
 
 
 def build_trainer(

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import polars as pl
 
 from pslrec.data import Vocabulary, find_rows
-from pslrec.data.items import ItemTable
+from pslrec.data.items import ItemTable, TableFile
 from pslrec.errors import DataError
 from pslrec.inference import RowRules, RuleKeeper, Rules, TrainedModel
 from pslrec.recommender._frames import Output, as_ids, histories_of
@@ -26,7 +27,7 @@ class DescribedItems:
     _item_table: ItemTable | None = None
     _rule_keeper: RuleKeeper | None = None
 
-    def use_item_table(self, source: Any) -> Self:
+    def use_item_table(self, source: Any, *, encoding: str | None = None) -> Self:
         """Show the titles of a table beside item ids, and let rules refer to its columns.
 
         The table is saved and pickled with the model.
@@ -36,11 +37,14 @@ class DescribedItems:
                 `item`, `movieId`, `id` or similar, titles in that called `title`, `name` or
                 similar; every column can be used in `where` and `at_most`. `None` forgets the
                 table.
+            encoding: of a text file, such as `latin-1`; UTF-8 if not given.
 
         Returns:
             The recommender itself.
         """
         table = None
+        if isinstance(source, str | Path):
+            source = TableFile(Path(source), encoding)
         if source is not None:
             table = ItemTable.read(source, self.model_.items)
         self._item_table = table

@@ -13,8 +13,9 @@ from pslrec.artifacts import Epoch, flat_settings
 from pslrec.backbones import Backbone
 from pslrec.config import RunConfig
 from pslrec.data import Columns, Dataset, Interactions
+from pslrec.data.items import ItemTable
 from pslrec.errors import DataError
-from pslrec.experiment import finished_run, run
+from pslrec.experiment import finished_run, inherited_item_table, run
 from pslrec.inference import TrainedModel
 from pslrec.losses import Loss
 from pslrec.progress import shown_progress
@@ -45,6 +46,7 @@ class Fitting(Parameters):
     _storage: Storage
     # Of the frame that `fit` was given, if it was one.
     _library: Output | None
+    _item_table: ItemTable | None
 
     # Typed and documented one by one, so that an editor completes them.
     def __init__(
@@ -144,6 +146,8 @@ class Fitting(Parameters):
         if validation is not None:
             data = _with_validation(data, read_any(validation, **config.data.reading()))
         self._train(config, data, listeners, verbose=verbose, is_warm=is_warm)
+        if self._item_table is None:
+            self._item_table = inherited_item_table(config, self.model_.items)
         self._library = library_of(interactions)
         return self
 

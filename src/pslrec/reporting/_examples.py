@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pslrec.data.items import ItemTable
+from pslrec.data.items import ItemTable, TableFile
 from pslrec.errors import PslrecError
 from pslrec.inference import TrainedModel
 from pslrec.reporting._document import Cell, Section, Table, Text
@@ -21,7 +21,7 @@ CAPTION = (
 )
 
 
-def examples_section(record: RunRecord, item_table: Path) -> Section:
+def examples_section(record: RunRecord, item_table: TableFile | Path) -> Section:
     """What some users have and what they would get, by titles.
 
     Args:

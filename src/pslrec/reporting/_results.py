@@ -230,6 +230,25 @@ def _by_seed(rows: Sequence[Row], column: str) -> dict[str, float]:
     return found
 
 
+def holds_results(directory: Path) -> bool:
+    """Whether a CSV file in a directory is a table of results, by its header.
+
+    Other files, such as somebody's log, are not taken for a reproduction.
+
+    Args:
+        directory: may hold anything, or be absent.
+    """
+    for file in sorted(directory.glob("*.csv")):
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                header = next(csv.reader(lines), [])
+        except (OSError, csv.Error):
+            continue
+        if set(NEEDED) <= set(header):
+            return True
+    return False
+
+
 def read_results(file: Path) -> list[dict[str, str]]:
     """Read the rows of a table of results.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
 from pslrec.config import SamplingSection
+from pslrec.data.items import TableFile
 from pslrec.errors import PslrecError
 from pslrec.evaluation import compare_results
 from pslrec.files import local_path, make_directory, write_text
@@ -41,7 +42,9 @@ NDCG = f"ndcg@{K}"
 RECALL = f"recall@{K}"
 
 
-def run_report(runs: Sequence[Path], out: Path, *, item_table: Path | None = None) -> Path:
+def run_report(
+    runs: Sequence[Path], out: Path, *, item_table: TableFile | Path | None = None
+) -> Path:
     """Write the report of a run, or of several runs beside the first one.
 
     What a run does not keep is computed from its model and data. Where those are gone, the report

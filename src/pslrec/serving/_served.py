@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts import read_item_table
-from pslrec.data.items import ItemTable
+from pslrec.data.items import ItemTable, TableFile
 from pslrec.errors import PslrecError
 from pslrec.files import at_hand, is_address
 from pslrec.inference import NO_RULES, RowRules, RuleKeeper, TopItems, TrainedModel
@@ -76,7 +76,7 @@ class ServedModel:
     loaded: datetime
 
     @classmethod
-    def load(cls, path: Path, item_table: Path | None = None) -> "ServedModel":
+    def load(cls, path: Path, item_table: TableFile | Path | None = None) -> "ServedModel":
         """Read a finished run.
 
         Args:

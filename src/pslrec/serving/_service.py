@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from starlette.exceptions import HTTPException
 
 from pslrec.data import find_rows
+from pslrec.data.items import TableFile
 from pslrec.errors import PslrecError, shortened
 from pslrec.inference import RowRules, Rules
 from pslrec.serving._batching import Batcher
@@ -49,7 +50,11 @@ class Service:
     """
 
     def __init__(
-        self, run: Path, *, item_table: Path | None = None, options: ServiceOptions | None = None
+        self,
+        run: Path,
+        *,
+        item_table: TableFile | Path | None = None,
+        options: ServiceOptions | None = None,
     ) -> None:
         self._run = run
         self._item_table = item_table

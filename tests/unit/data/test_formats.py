@@ -146,9 +146,9 @@ def test_ids_keep_their_spelling(read):
         ("a.csv", 'user,item\n"",tea\n', "a.csv: line 2: `user` is empty; fill it in or remove the row"),
         ("a.csv", "\n\nuser,item\na,b\n\nann\n", "a.csv: line 6: `item` is empty; fill it in or remove the row"),
         ("a.csv", 'user,item\n"a\nb",c\n,x\n', "a.csv: line 4: `user` is empty; fill it in or remove the row"),
-        ("a.csv", "user,item\nö,b\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; convert the file to UTF-8"),
-        ("a.csv", "user,item,x\na,b,ö\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; convert the file to UTF-8"),
-        ("a.jsonl", b'{"user":"\xff","item":1}\n', "a.jsonl: line 1 is not UTF-8 text; convert the file to UTF-8"),
+        ("a.csv", "user,item\nö,b\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; in cp1252"),
+        ("a.csv", "user,item,x\na,b,ö\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 text; in cp1252"),
+        ("a.jsonl", b'{"user":"\xff","item":1}\n', "a.jsonl: line 1 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be"),
         ("a.csv", "user\ritem\r", "a.csv: its lines end with carriage returns only; convert them to line feeds"),
         ("a.csv", "user,item\na,b,c\n", "a.csv: line 2 has 3 fields where 2 were expected"),
         ("a.csv", "user,x,item\na,b,c\nd,e, f,g\n", "a.csv: line 3 has 4 fields where 3 were expected"),
@@ -172,7 +172,8 @@ def test_ids_keep_their_spelling(read):
         ("a.jsonl", '{"user":1,"item":2,"rating":[3]}\n', "a.jsonl: line 1: `rating` must hold numbers or text, it holds an"),
         ("a.jsonl", '{"user":1,"item":2,"ts":{"x":3}}\n', "a.jsonl: line 1: `ts` must hold numbers or text, it holds an obj"),
         ("a.parquet", "no parquet", "a.parquet: not a Parquet file that can be read"),
-        ("a.xlsx", "PK", "a.xlsx: files ending in `.xlsx` are not known; name the format with `format=`"),
+        ("a.xlsx", "PK", "a.xlsx: spreadsheets are not read; save the sheet as a CSV file"),
+        ("a.xyz", "PK", "a.xyz: files ending in `.xyz` are not known; name the format with `format=`"),
         ("a.csv.gz", "user,item\na,b\n", "a.csv.gz: the name ends in .gz but the content is not gzip"),
     ],
 )  # fmt: skip
@@ -180,11 +181,13 @@ def test_bad_files_are_explained_in_one_sentence(complaint, name, content, messa
     assert complaint(name, content).startswith(message)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_wide_encodings_are_recognised(complaint, encoding):
     message = complaint("a.csv", "user,item\nann,tea\n".encode(encoding))
-    assert (
-        message == "a.csv: line 1 is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
+    assert message == (
+        f"a.csv: line 1 is not UTF-8 text but {encoding}; name the encoding with "
+        f'`encoding="{encoding}"` (on the command line `--encoding {encoding}`), '
+        "or convert the file to UTF-8"
     )
 
 
@@ -391,7 +394,9 @@ def test_lightgcn_without_items_is_refused(complaint):
 
 def test_lightgcn_in_another_encoding_is_refused(complaint):
     message = complaint("a.txt", b"1 2 3\n4 5 6 7\n\xff 8\n", format="lightgcn")
-    assert message == "a.txt: line 3 is not UTF-8 text; convert the file to UTF-8"
+    assert message.startswith(
+        "a.txt: line 3 is not UTF-8 text; in cp1252 (Windows, Latin-1) it would be `ÿ 8`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -765,3 +770,12 @@ def test_every_format_has_a_name_that_the_command_line_can_take():
         "recbole",
         "unquoted",
     ]
+
+
+def test_a_date_in_the_first_line_makes_it_data(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("ann,tea,2024-05-01\nbob,milk,2024-05-02\n")
+    log = read_interactions(path)
+    assert len(log) == 2
+    assert log.ratings is None
+    assert log.timestamps.tolist() == [1714521600, 1714608000]

@@ -264,6 +264,10 @@ def test_a_warm_start_takes_the_model_before_and_what_auto_found(log: Interactio
 
 
 def test_a_path_starts_from_a_saved_run(log: Interactions, tmp_path: Path) -> None:
-    Recommender("sl", "mf", **OPTIONS).fit(log).save(tmp_path / "run")
+    first = Recommender("sl", "mf", **OPTIONS).fit(log)
+    items = first.items_.to_list()
+    titles = [f"Film {item}" for item in items]
+    first.use_item_table(pl.DataFrame({"item": items, "title": titles})).save(tmp_path / "run")
     warm = Recommender("sl", "mf", warm_start=tmp_path / "run", **OPTIONS).fit(log)
     assert warm.config_.training.warm_start == str(tmp_path / "run")
+    assert list(warm.item_table.titles) == titles

@@ -13,6 +13,7 @@ from pslrec.data.formats._bytes_of import (
     in_memory,
     limited,
 )
+from pslrec.data.formats._encodings import checked_encoding, not_utf8_in
 from pslrec.data.formats._memory import interactions_from_matrix, is_frame, table_from_frame
 from pslrec.data.formats.delimited import (
     detect_separator,
@@ -33,6 +34,7 @@ __all__ = [
     "ReadOptions",
     "Table",
     "check_readable",
+    "checked_encoding",
     "decompressed",
     "detect_separator",
     "first_lines",
@@ -41,6 +43,7 @@ __all__ = [
     "interactions_from_matrix",
     "is_frame",
     "limited",
+    "not_utf8_in",
     "read_delimited",
     "read_json_lines",
     "read_lightgcn",
@@ -65,12 +68,18 @@ _FORMAT_OF_SUFFIX = {
 }
 
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 # What the tables of a directory end in, gzipped or not.
 SUFFIXES = (*_FORMAT_OF_SUFFIX, ".txt")
 
 
-def format_of(path: Path) -> str:
-    """Name of the format of a file, by the end of its name; a `.txt` is looked into."""
+def format_of(path: Path, encoding: str | None = None) -> str:
+    """Name of the format of a file, by the end of its name; a `.txt` is looked into.
+
+    Args:
+        path: the file.
+        encoding: of its text; `None` for UTF-8.
+    """
     suffix = path.suffix
     if suffix.lower() == ".gz":
         suffix = Path(path.stem).suffix
@@ -79,12 +88,14 @@ def format_of(path: Path) -> str:
         return known
     # A missing file is reported as missing, not as one of an unknown format.
     check_readable(path)
+    if suffix.lower() in SPREADSHEETS:
+        raise DataError(f"{path}: spreadsheets are not read; save the sheet as a CSV file")
     if suffix.lower() not in (".txt", ""):
         raise DataError(
             f"{path}: files ending in `{suffix}` are not known; name the format with `format=` "
             f"(on the command line `--format`), one of {', '.join(FORMATS)}"
         )
-    lines = [line for _, line in first_lines(path, 200)]
+    lines = [line for _, line in first_lines(path, 200, encoding)]
     if is_ambiguous(lines):
         raise DataError(
             f"{path}: `{lines[0][:40]}` may be a user with its items, or a user, an item and a "

@@ -8,6 +8,7 @@ from typing import Protocol
 import polars as pl
 
 from pslrec.data._columns import Columns
+from pslrec.data.formats._encodings import checked_encoding
 from pslrec.registry import Registry
 
 # From here on floats cannot tell whole numbers apart: 2^53 may have been 2^53 + 1.
@@ -24,12 +25,18 @@ class ReadOptions:
         header: whether the first line names the columns; detected if `None`.
         names: all fields of a text file without a header, in order. Each row must then have
             exactly these fields, whether they are used or not.
+        encoding: of a text file, by any of the names that Python knows; UTF-8 if `None`.
     """
 
     columns: Columns = field(default_factory=Columns)
     separator: str | None = None
     header: bool | None = None
     names: tuple[str, ...] = ()
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        # One name per encoding, and none for UTF-8, which needs no conversion.
+        object.__setattr__(self, "encoding", checked_encoding(self.encoding))
 
 
 def _row_number(row: int) -> str:

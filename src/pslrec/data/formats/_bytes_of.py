@@ -1,6 +1,7 @@
 """The bytes of a file, unpacked if need be, with a clear error for whatever can go wrong."""
 
 import gzip
+import io
 import os
 import re
 import zlib
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from pslrec.data.formats._encodings import NUL, as_utf8, not_utf8, wrong_encoding
 from pslrec.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -22,8 +24,20 @@ LONGEST_LINE = 1 << 26
 PIECE = 1 << 24
 
 
-def decompressed(path: Path) -> bytes | Path:
-    """The content of a gzipped file, or the path itself where a reader can open the file."""
+def decompressed(path: Path, encoding: str | None = None) -> bytes | Path:
+    """The content of a gzipped file, or the path itself where a reader can open the file.
+
+    Args:
+        path: the file.
+        encoding: of its text, which is then converted; `None` for UTF-8.
+    """
+    content = _unpacked(path)
+    if encoding is None:
+        return content
+    return as_utf8(in_memory(content), encoding, path)
+
+
+def _unpacked(path: Path) -> bytes | Path:
     if not is_gzipped(path):
         return as_it_is(path)
     try:
@@ -93,17 +107,21 @@ def too_large(path: Path, limit: int) -> str:
     )
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, each with its number in the file.
+def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, in UTF-8, each with its number in the file.
 
     Line ends and a byte-order mark are left out.
+
+    Args:
+        path: the file, perhaps gzipped.
+        encoding: of its text; `None` for UTF-8.
     """
     number = 0
     size = 0
     packed = is_gzipped(path)
     limit = unpack_limit()
     with clear_gzip_errors(path), gzip.open(path, "rb") if packed else path.open("rb") as file:
-        while line := file.readline(LONGEST_LINE):
+        for line in _lines_of(file, path, encoding):
             number += 1
             size += len(line)
             if packed and size > limit:
@@ -114,23 +132,47 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     f"{path}: line {number} is longer than {megabytes} MB; this is not a table"
                 )
             # UTF-16 has a zero byte in every ASCII character, and text in UTF-8 has none.
-            if b"\0" in line:
-                raise DataError(
-                    f"{path}: line {number} is not UTF-8 text but binary or UTF-16; "
-                    "convert the file to UTF-8"
-                )
+            if NUL in line:
+                raise not_utf8(path, number, line)
+            text = line.rstrip(b"\r\n")
             if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)
-            if line.strip():
-                yield number, line.rstrip(b"\r\n")
+                text = text.removeprefix(BYTE_ORDER_MARK)
+            if text.strip():
+                yield number, text
 
 
-def first_lines(path: Path, count: int) -> list[tuple[int, str]]:
-    """The first lines that are not blank, without their ends, each with its number in the file."""
+def _lines_of(file: IO[bytes] | gzip.GzipFile, path: Path, encoding: str | None) -> Iterator[bytes]:
+    """The lines with their ends, in UTF-8 if they are in the encoding that was named."""
+    if encoding is None:
+        while line := file.readline(LONGEST_LINE):
+            yield line
+        return
+    # A line ends with a line feed only, as in UTF-8.
+    text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
+    try:
+        while decoded := text.readline(LONGEST_LINE):
+            yield decoded.encode()
+    except UnicodeError as error:
+        raise wrong_encoding(path, encoding) from error
+    finally:
+        # Whoever opened the file closes it.
+        text.detach()
+
+
+def first_lines(path: Path, count: int, encoding: str | None = None) -> list[tuple[int, str]]:
+    """The first lines that are not blank, without their ends, each with its number in the file.
+
+    Args:
+        path: the file, perhaps gzipped.
+        count: how many lines, if there are as many.
+        encoding: of its text; `None` for UTF-8.
+    """
     lines: list[tuple[int, str]] = []
-    for number, line in numbered_lines(path):
-        # Bytes that are not text are reported by the reader of the whole file, with their line.
-        lines.append((number, line.decode(errors="replace")))
+    for number, line in numbered_lines(path, encoding):
+        try:
+            lines.append((number, line.decode()))
+        except UnicodeDecodeError as error:
+            raise not_utf8(path, number, line) from error
         if len(lines) == count:
             break
     if not lines:

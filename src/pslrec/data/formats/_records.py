@@ -184,9 +184,8 @@ def _start_of_line(data: np.ndarray, number: int) -> int:
 def _check_nul(path: Path, data: np.ndarray, places: np.ndarray) -> None:
     if len(places):
         line = line_at(data, int(places[0]))
-        raise DataError(
-            f"{path}: line {line} is not UTF-8 text but binary or UTF-16; convert the file to UTF-8"
-        )
+        # UTF-16 was recognised by the first line.
+        raise DataError(f"{path}: line {line} is not UTF-8 text but binary; remove it")
 
 
 def _check_returns(path: Path, data: np.ndarray, places: np.ndarray) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 import polars as pl
 
 from pslrec.data._columns import Columns, role_of
+from pslrec.data._times import looks_like_date
 from pslrec.data.formats._base import FORMATS, ReadOptions, Table
 from pslrec.data.formats._bytes_of import decompressed, first_lines, in_memory
+from pslrec.data.formats._encodings import not_utf8_in
 from pslrec.data.formats._quoting import check_quotes
 from pslrec.data.formats._records import Shape, check_records, line_of_record
 from pslrec.errors import DataError
@@ -90,7 +92,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
         logger.info(
             "%s: line %d is taken as data, not as names of columns", path, layout.first_line
         )
-    content = decompressed(path)
+    content = decompressed(path, options.encoding)
     if len(layout.separator.encode()) > 1:
         content, short = _with_short_separator(path, content, layout.separator)
         layout = replace(layout, separator=short, spelling=layout.separator)
@@ -108,7 +110,7 @@ def _read(path: Path, options: ReadOptions, *, quoted: bool) -> Table:
 
 
 def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
-    numbered = first_lines(path, SAMPLE_LINES)
+    numbered = first_lines(path, SAMPLE_LINES, options.encoding)
     first_line = numbered[0][0]
     lines = [line for _, line in numbered]
     separator = options.separator
@@ -137,6 +139,9 @@ def _layout(path: Path, options: ReadOptions, quoted: bool) -> _Layout:
             "(on the command line `--separator`)"
         )
     names = list(POSITIONS[: len(cells)])
+    if len(cells) == 3 and looks_like_date(cells[2]):
+        # A log of clicks, without ratings.
+        names[2] = "timestamp"
     for number in range(len(POSITIONS) + 1, len(cells) + 1):
         names.append(f"column_{number}")
     return _Layout(names, cells, separator, False, first_line, quoted)
@@ -214,8 +219,8 @@ def _looks_like_header(cells: Sequence[str], given: Columns) -> bool:
     for cell in cells:
         if cell.strip() in given.present() or role_of(cell):
             return True
-    # A line of names has no numbers in it.
-    return not any(_is_number(cell) for cell in cells)
+    # A line of names has neither numbers nor dates in it.
+    return not any(_is_number(cell) or looks_like_date(cell) for cell in cells)
 
 
 def _is_number(text: str) -> bool:
@@ -289,10 +294,7 @@ def _explain(path: Path, content: bytes | Path, error: Exception) -> NoReturn:
     try:
         raw.decode()
     except UnicodeDecodeError as undecodable:
-        line = raw.count(b"\n", 0, undecodable.start) + 1
-        raise DataError(
-            f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
-        ) from error
+        raise not_utf8_in(path, raw, undecodable.start) from error
     reason = str(error).splitlines()[0]
     raise DataError(f"{path}: not a table that can be read ({reason})") from error
 

@@ -17,6 +17,7 @@ import polars as pl
 from pslrec.data._columns import Columns, role_of
 from pslrec.data.formats._base import FLOATS_MERGE_FROM, FORMATS, ReadOptions, Table
 from pslrec.data.formats._bytes_of import numbered_lines
+from pslrec.data.formats._encodings import not_utf8
 from pslrec.errors import DataError
 
 KIND_OF_TYPE: dict[type, str] = {dict: "an object", list: "an array"}
@@ -26,7 +27,7 @@ KIND_OF_TYPE: dict[type, str] = {dict: "an object", list: "an array"}
 def read_json_lines(path: Path, options: ReadOptions) -> Table:
     """Read the needed fields of a file with one JSON object per line."""
     fields = _Fields(options.columns)
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, options.encoding):
         fields.add(number, _object(path, number, line))
     if not fields.lines:
         raise DataError(f"{path}: the file is empty")
@@ -101,9 +102,7 @@ def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except _RefusedError as problem:
         raise DataError(f"{path}: line {number} {problem}") from problem
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: line {number} is not UTF-8 text; convert the file to UTF-8"
-        ) from error
+        raise not_utf8(path, number, line) from error
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}: line {number} is not JSON ({error}); one object per line is expected"

@@ -9,6 +9,7 @@ import polars as pl
 from pslrec.data._columns import Columns
 from pslrec.data.formats._base import FORMATS, ReadOptions, Table
 from pslrec.data.formats._bytes_of import decompressed, in_memory
+from pslrec.data.formats._encodings import not_utf8_in
 from pslrec.errors import DataError
 
 # What distinguishes a log of ratings from lists of items: timestamps of 1973 and later, and rating
@@ -19,16 +20,13 @@ ENOUGH_RATINGS = 20
 
 
 @FORMATS.register("lightgcn")
-def read_lightgcn(path: Path, options: ReadOptions) -> Table:  # noqa: ARG001 - the layout is fixed
+def read_lightgcn(path: Path, options: ReadOptions) -> Table:
     """Read lines of `user item item ...`; a user without items has no interactions."""
-    raw = in_memory(decompressed(path))
+    raw = in_memory(decompressed(path, options.encoding))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path}: line {line} is not UTF-8 text; convert the file to UTF-8"
-        ) from error
+        raise not_utf8_in(path, raw, error.start) from error
     _check_marks(path, text)
     # Not `splitlines`, which also splits at characters that an id may contain.
     fields = pl.Series("line", text.split("\n")).str.strip_chars().str.split(" ")

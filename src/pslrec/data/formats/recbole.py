@@ -13,7 +13,7 @@ from pslrec.errors import DataError
 @FORMATS.register("recbole")
 def read_recbole(path: Path, options: ReadOptions) -> Table:
     """Read an `.inter` file; columns are named without their type, quotation marks mean nothing."""
-    header = first_lines(path, 1)[0][1]
+    header = first_lines(path, 1, options.encoding)[0][1]
     typed = header.split("\t")
     if not all(":" in name for name in typed):
         raise DataError(

@@ -2,6 +2,7 @@
 
 from pslrec.data.items._columns import ItemColumn
 from pslrec.data.items._conditions import Condition
+from pslrec.data.items._reading import TableFile
 from pslrec.data.items._table import ItemTable
 
-__all__ = ["Condition", "ItemColumn", "ItemTable"]
+__all__ = ["Condition", "ItemColumn", "ItemTable", "TableFile"]

@@ -11,13 +11,15 @@ from pslrec.data._columns import role_of
 from pslrec.data._vocabulary import Vocabulary
 from pslrec.data.formats import (
     check_readable,
+    checked_encoding,
     decompressed,
     detect_separator,
     first_lines,
     in_memory,
+    not_utf8_in,
     split_lines,
 )
-from pslrec.errors import DataError
+from pslrec.errors import DataError, EncodingError
 
 TITLE_NAMES = ("title", "name", "item_name", "product_title", "movie_title", "description", "label")
 # Columns with these names often hold marks such as 0 and 1, so their values have to be checked.
@@ -30,6 +32,18 @@ _NO_TITLE = (
 ITEM_NAMES = ("id", "row", "key")
 # Enough to tell which column holds ids.
 SEEN_ROWS = 1000
+
+
+class TableFile(NamedTuple):
+    """A file with a table of items.
+
+    Args:
+        path: of a CSV, TSV, JSON lines or Parquet file.
+        encoding: of a text file, such as `latin-1`; UTF-8 if `None`.
+    """
+
+    path: Path
+    encoding: str | None = None
 
 
 class RawTable(NamedTuple):
@@ -46,11 +60,11 @@ class RawTable(NamedTuple):
     title_column: str | None
 
 
-def read_table(source: Path | pl.DataFrame, items: Vocabulary) -> RawTable:
+def read_table(source: TableFile | pl.DataFrame, items: Vocabulary) -> RawTable:
     """A table of items with the columns of ids and titles found.
 
     Args:
-        source: a frame, or a CSV, TSV, JSON lines or Parquet file. The ids are in the column
+        source: a frame or a file. The ids are in the column
             called `item`, `asin`, `movieId`, `id` or similar, else in the one that holds most ids
             of the model. The titles are in the column called `title`, `name` or similar, else in
             the first column of text that differs from item to item, never in one of numbers such
@@ -62,7 +76,7 @@ def read_table(source: Path | pl.DataFrame, items: Vocabulary) -> RawTable:
     if isinstance(source, pl.DataFrame):
         frame = source
     else:
-        origin = str(source)
+        origin = str(source.path)
         frame = _table(source, items)
     if not len(frame) or frame.width < 2:
         raise DataError(
@@ -73,26 +87,43 @@ def read_table(source: Path | pl.DataFrame, items: Vocabulary) -> RawTable:
     return RawTable(frame, item, title)
 
 
-def _table(path: Path, items: Vocabulary) -> pl.DataFrame:
+def _table(file: TableFile, items: Vocabulary) -> pl.DataFrame:
+    path = file.path
     check_readable(path)
+    encoding = checked_encoding(file.encoding)
     try:
         if path.suffix.lower() == ".parquet":
             table = pl.read_parquet(path)
         elif path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
-            table = pl.read_ndjson(path)
+            table = pl.read_ndjson(_text(path, encoding))
         else:
-            table = _delimited(path, items)
+            table = _delimited(path, items, encoding)
+    except EncodingError as error:
+        # A log may be named by the same command, so a table has an option of its own.
+        raise EncodingError(error.problem, error.guess, "--item-table-encoding") from None
+    except DataError:
+        raise
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} cannot be read as a table of items: {reason}") from error
     return table
 
 
-def _delimited(path: Path, items: Vocabulary) -> pl.DataFrame:
-    lines = [line for _, line in first_lines(path, 20)]
+def _text(path: Path, encoding: str | None) -> bytes:
+    """The whole content, which is UTF-8: a title with wrong letters would go unnoticed."""
+    content = in_memory(decompressed(path, encoding))
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise not_utf8_in(path, content, error.start) from error
+    return content
+
+
+def _delimited(path: Path, items: Vocabulary, encoding: str | None) -> pl.DataFrame:
+    lines = [line for _, line in first_lines(path, 20, encoding)]
     separator = detect_separator(lines)
     has_header = _has_header(split_lines(lines, separator), items)
-    content = in_memory(decompressed(path))
+    content = _text(path, encoding)
     if len(separator) > 1:
         # polars takes a single byte only, such as this one, which is made for separating.
         content = content.replace(separator.encode(), b"\x1f")
@@ -106,7 +137,6 @@ def _delimited(path: Path, items: Vocabulary) -> pl.DataFrame:
             has_header=has_header,
             quote_char=quote,
             infer_schema=False,
-            encoding="utf8-lossy",
             truncate_ragged_lines=True,
         )
 

@@ -13,7 +13,7 @@ from pslrec.data.formats import is_frame
 from pslrec.data.items._columns import ItemColumn
 from pslrec.data.items._comparisons import unknown_column
 from pslrec.data.items._conditions import Condition
-from pslrec.data.items._reading import RawTable, read_table
+from pslrec.data.items._reading import RawTable, TableFile, read_table
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.files import FileError, check_regular, whole_file
 
@@ -68,15 +68,16 @@ class ItemTable:
         """Read a table of items.
 
         Args:
-            source: a CSV, TSV, JSON lines or Parquet file, or a polars or pandas frame. The ids
-                are in the column called `item`, `movieId`, `id` or similar, else in the one that
+            source: a CSV, TSV, JSON lines or Parquet file, a `TableFile` with its encoding, or a
+                polars or pandas frame. The ids are in the column called `item`, `movieId`, `id` or similar, else in the one that
                 holds most ids of the model; titles in the column called `title`, `name` or similar, else in the first column of
                 text that differs from item to item. All columns can be used in conditions.
             items: ids of the model's items.
         """
         if isinstance(source, str) or hasattr(source, "__fspath__"):
-            path = Path(source)
-            return cls(read_table(path, items), items, str(path))
+            source = TableFile(Path(source))
+        if isinstance(source, TableFile):
+            return cls(read_table(source, items), items, str(source.path))
         return cls(read_table(_frame_of(source), items), items)
 
     @classmethod

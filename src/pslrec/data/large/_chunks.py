@@ -34,7 +34,7 @@ class Log:
 
     def format_of(self, file: Path) -> str:
         """The name of a file's format."""
-        return self.format or format_of(file)
+        return self.format or format_of(file, self.options.encoding)
 
     def count_rows(self) -> int:
         """Rows of all files: what Parquet says, and for text an estimate from its size."""
