@@ -5,7 +5,8 @@ from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
 from pslrec.reporting._comparison_study import rank_chart, settings_in_words
 from pslrec.reporting._document import Chart
-from pslrec.reporting._improvement import gain_over
+from pslrec.reporting._grouping import grouped
+from pslrec.reporting._improvement import best_gain
 from pslrec.reporting._reproduction import reproduction_report
 from pslrec.reporting._results import (
     Gain,
@@ -47,8 +48,9 @@ __all__ = [
     "activations",
     "agreement_chart",
     "agreement_of",
+    "best_gain",
     "canonical",
-    "gain_over",
+    "grouped",
     "histogram",
     "is_inside_noise",
     "is_study",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._seed_noise import is_inside_noise
 
 Row = Mapping[str, str]
@@ -27,10 +28,24 @@ class Gain:
     Args:
         of: losses, of which the best counts.
         over: the loss they are compared with.
+        name: what all those losses are called.
     """
 
     of: Sequence[str]
     over: str
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is compared with what.
+
+        >>> Gain(["A", "B"], "SL").title
+        'the best of A, B over SL'
+        """
+        name = self.name or self.of[0]
+        if not self.name and len(self.of) > 1:
+            name = f"the best of {', '.join(self.of)}"
+        return f"{name} over {self.over}"
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,14 @@ class Result:
     def named(self, names: Iterable[str]) -> tuple[str, ...]:
         """The values of some of its columns; those that a file lacks are empty."""
         return columns_of(self.key, names)
+
+    def by_seed(self, metric: str, *, is_published: bool = False) -> Mapping[str, float]:
+        """Our values, or the published one, which has no seed: all cells name it alike."""
+        if not is_published:
+            return self.ours[metric]
+        if metric not in self.published:
+            return {}
+        return {"": self.published[metric]}
 
     @property
     def is_usual(self) -> bool:
@@ -186,11 +209,7 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
         rows: a row per run; columns that a file lacks count as empty.
     """
     names = (*NAMED, *HYPER)
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        key = tuple(map(canonical, columns_of(row, names)))
-        groups.setdefault(key, []).append(row)
-
+    groups = grouped(rows, lambda row: tuple(map(canonical, columns_of(row, names))))
     results = []
     for members in groups.values():
         ours = {}

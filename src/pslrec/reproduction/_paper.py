@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pslrec.errors import ConfigError
 from pslrec.files import read_toml
+from pslrec.reporting import Gain
 
 FILE = "paper.toml"
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -17,26 +18,6 @@ COLLECTIONS = (PACKAGE / "papers", PACKAGE.parents[1] / "reproductions")
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Improvement(_Strict):
-    """The gain that a paper prints below its tables: of the best of some losses over another."""
-
-    of: tuple[str, ...]
-    over: str
-    name: str = ""
-
-    @property
-    def title(self) -> str:
-        """What is compared with what.
-
-        >>> Improvement(of=("A", "B"), over="SL").title
-        'the best of A, B over SL'
-        """
-        name = self.name or self.of[0]
-        if not self.name and len(self.of) > 1:
-            name = f"the best of {', '.join(self.of)}"
-        return f"{name} over {self.over}"
 
 
 class Part(_Strict):
@@ -84,7 +65,7 @@ class Table(_Strict):
     parts: tuple[Part, ...] = ()
     across: str = ""
     across_title: str = ""
-    improvement: Improvement | None = None
+    improvement: Gain | None = None
     one_table: bool = False
     show_unrun: bool = False
 
@@ -116,7 +97,7 @@ class PaperFile(_Strict):
     losses: dict[str, dict[str, Any]]
     exceptions: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    improvement: Improvement | None = None
+    improvement: Gain | None = None
     tables: dict[str, Table]
 
     def named(self, kind: str) -> dict[str, str]:

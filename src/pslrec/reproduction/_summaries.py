@@ -43,11 +43,13 @@ def compared_value(cell: Result, metric: str) -> str:
     return text
 
 
-def percent(share: float) -> str:
-    """With sign and one decimal.
+def percent(share: float | None) -> str:
+    """With sign and one decimal; nothing where it is not known.
 
-    >>> percent(0.0234)
-    '+2.3 %'
+    >>> percent(0.0234), percent(None)
+    ('+2.3 %', '')
     """
+    if share is None:
+        return ""
     # Adding 0 takes the sign off a negative zero.
     return f"{round(100 * share, 1) + 0.0:+.1f} %"
