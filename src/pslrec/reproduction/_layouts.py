@@ -329,4 +329,3 @@ def position(name: str, order: Iterable[str]) -> int:
     if name in listed:
         return listed.index(name)
     return len(listed)
-
