@@ -21,6 +21,7 @@ from pslrec.reporting._runs import run_report
 from pslrec.reporting._seed_noise import (
     ENOUGH_SEEDS,
     BySeed,
+    SeedVerdict,
     is_inside_noise,
     verdict_over_seeds,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Gain",
     "Presentation",
     "Result",
+    "SeedVerdict",
     "Series",
     "TextTable",
     "activations",
