@@ -3,8 +3,13 @@
 from pslrec.reporting._agreement import Agreement, agreement_chart, agreement_of
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, histogram, line_chart
-from pslrec.reporting._comparison_study import rank_chart, settings_in_words
-from pslrec.reporting._document import Chart
+from pslrec.reporting._comparison_study import (
+    contestant_table,
+    pair_table,
+    rank_chart,
+    settings_in_words,
+)
+from pslrec.reporting._document import Chart, plus_minus
 from pslrec.reporting._grouping import grouped
 from pslrec.reporting._improvement import best_gain
 from pslrec.reporting._reproduction import reproduction_report
@@ -31,7 +36,7 @@ from pslrec.reporting._stress_study import stress_chart, stress_tables
 from pslrec.reporting._studies import is_study, study_report
 from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
-from pslrec.reporting._text_table import TextTable
+from pslrec.reporting._text_table import TextTable, latex_text
 
 __all__ = [
     "ENOUGH_SEEDS",
@@ -52,12 +57,16 @@ __all__ = [
     "agreement_of",
     "best_gain",
     "canonical",
+    "contestant_table",
     "grouped",
     "histogram",
     "is_inside_noise",
     "is_study",
+    "latex_text",
     "line_chart",
     "metric_title",
+    "pair_table",
+    "plus_minus",
     "quality_chart",
     "rank_chart",
     "read_results",

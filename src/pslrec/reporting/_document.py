@@ -10,6 +10,8 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
+from pslrec.reporting._text_table import pipe_table
+
 # Both are classes of the style sheet.
 Mark = Literal["", "best", "better", "worse", "differs", "muted"]
 Tone = Literal["", "note", "warning"]
@@ -56,6 +58,20 @@ class Table:
                 if cell.value is not None:
                     found[place] = True
         return found
+
+    def narrowed(self, n_columns: int) -> "Table":
+        """The first columns of it."""
+        rows = [row[:n_columns] for row in self.rows]
+        return Table(self.caption, self.columns[:n_columns], rows)
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """What is shown in the cells of every row."""
+        return [[cell.text for cell in row] for row in self.rows]
+
+    def markdown(self) -> str:
+        """The table without its caption."""
+        return pipe_table(self.columns, self.texts, self.is_number)
 
 
 @dataclass(frozen=True)
@@ -206,6 +222,29 @@ def number(value: float | None, pattern: str = ".4f", mark: Mark = "") -> Cell:
     return Cell(format(value, pattern), float(value), mark)
 
 
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """A mean and its standard deviation, as far as they are known.
+
+    >>> plus_minus(0.11, 0.01), plus_minus(0.11, None), plus_minus(None, None)
+    ('0.1100 ± 0.0100', '0.1100', '–')
+    """
+    if mean is None:
+        return MISSING
+    if deviation is None:
+        return f"{mean:.4f}"
+    return f"{mean:.4f} ± {deviation:.4f}"
+
+
+def interval(ends: Sequence[float], pattern: str = ".4f") -> Cell:
+    """A cell with an interval, sorted by its lower end.
+
+    >>> interval((0.1, 0.2)).text
+    '0.1000 to 0.2000'
+    """
+    low, high = ends
+    return Cell(f"{low:{pattern}} to {high:{pattern}}", low)
+
+
 def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
     """A cell with a signed percentage.
 
@@ -230,12 +269,14 @@ def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
     return Cell(text, share, mark)
 
 
-def probability(value: float) -> Cell:
-    """A cell with a p-value.
+def probability(value: float | None) -> Cell:
+    """A cell with a p-value, or a dash where nothing was tested.
 
     >>> probability(0.0312).text, probability(1e-9).text
     ('0.031', '< 0.001')
     """
+    if value is None:
+        return Cell(MISSING)
     # Beyond three decimals a p-value says more about its assumptions than about the data.
     if value < 0.001:
         return Cell("< 0.001", value)

@@ -23,6 +23,7 @@ from pslrec.reporting._document import (
     Tiles,
     number,
     percent,
+    plus_minus,
     words,
 )
 from pslrec.reporting._improvement import improvement_blocks
@@ -252,10 +253,7 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
 
 def _ours_cell(result: Result, metric: str) -> Cell:
     mean = result.mean(metric)
-    deviation = result.deviation(metric)
-    if mean is None or deviation is None:
-        return number(mean)
-    return Cell(f"{mean:.4f} ± {deviation:.4f}", mean)
+    return Cell(plus_minus(mean, result.deviation(metric)), mean)
 
 
 def _noise_cell(result: Result) -> Cell:
