@@ -89,18 +89,18 @@ class Chart:
     Args:
         title: a few words above the picture.
         description: what the picture shows, for readers who cannot see it.
+        data: the numbers drawn.
         body: content of the SVG element; `None` if there was nothing to draw.
         size: width and height of that content.
         legend: what the lines stand for.
-        data: the numbers drawn.
     """
 
     title: str
     description: str
-    body: Markup | None
-    size: tuple[float, float]
-    legend: Sequence[LegendEntry]
     data: Table
+    body: Markup | None = None
+    size: tuple[float, float] = (400.0, 250.0)
+    legend: Sequence[LegendEntry] = ()
     kind: ClassVar[str] = "chart"
 
 

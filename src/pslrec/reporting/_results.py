@@ -170,13 +170,13 @@ def metrics_of(rows: Sequence[Row]) -> list[str]:
 def metric_title(metric: str) -> str:
     """A metric as people write it.
 
-    >>> metric_title("recall20"), metric_title("ndcg@20")
-    ('Recall@20', 'NDCG@20')
+    >>> metric_title("recall20"), metric_title("ndcg@20"), metric_title("tail_share@5")
+    ('Recall@20', 'NDCG@20', 'Tail share@5')
     """
     name = metric.rstrip("0123456789")
     length = metric.removeprefix(name)
     name = name.removesuffix("@")
-    title = name.capitalize()
+    title = name.replace("_", " ").capitalize()
     if name in ABBREVIATIONS:
         title = name.upper()
     return "@".join(filter(None, (title, length)))
