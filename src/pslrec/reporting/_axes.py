@@ -220,7 +220,7 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     labels: list[str] = []
     for digits in range(3, 17):
         labels = [f"{tick:.{digits}g}" for tick in ticks]
-        if len(set(labels)) == len(labels):
+        if [float(label) for label in labels] == list(ticks):
             break
     return labels
 

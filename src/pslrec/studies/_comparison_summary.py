@@ -13,7 +13,8 @@ from pslrec.errors import ConfigError
 from pslrec.files import read_tensors
 from pslrec.studies._candidates import Candidate, Fitted
 from pslrec.studies._cells import Trial
-from pslrec.studies._plan import METRICS, Chosen, ComparisonPlan
+from pslrec.studies._plan import METRICS, ComparisonPlan
+from pslrec.studies._searching import TuningResult
 from pslrec.studies._statistics import Sample, pairs_of, ranks_of
 from pslrec.studies._works import PER_USER
 
@@ -24,7 +25,7 @@ def summarized(
     config: RunConfig,
     plan: ComparisonPlan,
     contestants: Sequence[Candidate],
-    chosen: Sequence[Chosen],
+    chosen: Sequence[TuningResult],
     groups: Sequence[Sequence[Trial]],
 ) -> dict[str, Any]:
     """The content of `comparison.json`.
@@ -49,8 +50,8 @@ def summarized(
             "name": contestant.name,
             "kind": "baseline" if isinstance(contestant, Fitted) else "loss",
             "settings": dict(each.settings),
-            "n_trials": each.n_trials,
-            "tuning_seconds": each.seconds,
+            "n_trials": len(each.trials),
+            "tuning_seconds": sum(trial.seconds for trial in each.trials),
             "warnings": list(each.warnings),
             "seconds": fmean(_training_seconds(trial) for trial in finished),
             "interval": list(sample.interval),
