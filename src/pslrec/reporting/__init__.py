@@ -14,6 +14,7 @@ from pslrec.reporting._grouping import grouped
 from pslrec.reporting._improvement import best_gain
 from pslrec.reporting._reproduction import reproduction_report
 from pslrec.reporting._results import (
+    RUN_COLUMNS,
     Gain,
     Presentation,
     Result,
@@ -40,6 +41,7 @@ from pslrec.reporting._text_table import TextTable, latex_text
 
 __all__ = [
     "ENOUGH_SEEDS",
+    "RUN_COLUMNS",
     "STRESS_SAYS",
     "Agreement",
     "Area",

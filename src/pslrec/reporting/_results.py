@@ -19,6 +19,8 @@ ABBREVIATIONS = ("ndcg", "dcg", "map", "mrr", "auc")
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
 # Settings that a table is usually too narrow to show, but that make runs different cells.
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
+# What makes two rows rows of the same run; the table they stand in is not part of it.
+RUN_COLUMNS = (*NAMED, "seed", *HYPER)
 
 
 @dataclass(frozen=True)

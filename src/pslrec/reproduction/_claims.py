@@ -9,14 +9,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from pslrec.errors import ConfigError
-from pslrec.files import read_toml
 from pslrec.reporting import BySeed, SeedVerdict, TextTable, grouped, verdict_over_seeds
 from pslrec.reproduction._cells import DISTINCT
 from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import CUTOFFS, Results
+from pslrec.reproduction._strict import Strict, read_strict
 
 NAME = "claims"
 FILE = f"{NAME}.toml"
@@ -43,11 +42,7 @@ RULE = (
 )
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Claim(_Strict):
+class Claim(Strict):
     """A sentence and what it says about cells, which are given by columns of the results.
 
     Args:
@@ -115,7 +110,7 @@ class Claim(_Strict):
         return verdict_over_seeds(above, below)
 
 
-class ClaimsFile(_Strict):
+class ClaimsFile(Strict):
     """What `claims.toml` holds.
 
     Args:
@@ -142,10 +137,7 @@ def read_claims(folder: Path) -> ClaimsFile | None:
     path = folder / FILE
     if not path.exists():
         return None
-    try:
-        return ClaimsFile.model_validate(read_toml(path, error=ConfigError))
-    except ValidationError as error:
-        raise ConfigError(f"{path} does not hold claims: {error}") from error
+    return read_strict(path, ClaimsFile, purpose="hold claims")
 
 
 def check(claims: ClaimsFile, results: Results) -> list[Row]:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from pslrec.errors import ConfigError
-from pslrec.files import read_toml
 from pslrec.reporting import Gain
+from pslrec.reproduction._strict import Strict, read_strict
 
 FILE = "paper.toml"
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -16,11 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 COLLECTIONS = (PACKAGE / "papers", PACKAGE.parents[1] / "reproductions")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Part(_Strict):
+class Part(Strict):
     """Cells of a table: every combination of data sets, backbones, losses, values and variants.
 
     Args:
@@ -48,7 +44,7 @@ class Part(_Strict):
     variants: tuple[str, ...] = ("",)
 
 
-class Table(_Strict):
+class Table(Strict):
     """A table of a paper, and how it is laid out.
 
     Args:
@@ -70,7 +66,7 @@ class Table(_Strict):
     show_unrun: bool = False
 
 
-class PaperFile(_Strict):
+class PaperFile(Strict):
     """What `paper.toml` holds.
 
     Args:
@@ -118,10 +114,7 @@ def read_paper(folder: Path) -> PaperFile:
         folder: of the paper.
     """
     path = folder / FILE
-    try:
-        paper = PaperFile.model_validate(read_toml(path, error=ConfigError))
-    except ValidationError as error:
-        raise ConfigError(f"{path} does not describe a paper: {error}") from error
+    paper = read_strict(path, PaperFile, purpose="describe a paper")
     for name, table in paper.tables.items():
         for part in table.parts:
             _check_names(paper, part, f"{path}, table `{name}`")
