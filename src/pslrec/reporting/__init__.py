@@ -37,7 +37,7 @@ from pslrec.reporting._stress_study import stress_chart, stress_tables
 from pslrec.reporting._studies import is_study, study_report
 from pslrec.reporting._study_charts import quality_chart
 from pslrec.reporting._surrogates import activations, weights
-from pslrec.reporting._text_table import TextTable, latex_text
+from pslrec.reporting._text_table import Sheet, TextTable, latex_text
 
 __all__ = [
     "ENOUGH_SEEDS",
@@ -53,6 +53,7 @@ __all__ = [
     "Result",
     "SeedVerdict",
     "Series",
+    "Sheet",
     "TextTable",
     "activations",
     "agreement_chart",

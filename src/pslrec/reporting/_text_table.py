@@ -69,6 +69,35 @@ class TextTable:
         )
 
 
+class Sheet:
+    """The cells of a table, filled in any order.
+
+    Args:
+        columns: their names, without that of the first, which names the rows.
+
+    >>> sheet = Sheet(["users", "items"])
+    >>> sheet.put("Gowalla", "items", "40,988")
+    >>> sheet.rows()
+    [['Gowalla', '', '40,988']]
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = columns
+        self._rows: dict[str, dict[str, str]] = {}
+
+    def put(self, row: str, column: str, text: str) -> None:
+        """Fill a cell; rows come in the order in which they got their first text."""
+        if text:
+            self._rows.setdefault(row, {})[column] = text
+
+    def rows(self) -> list[list[str]]:
+        """Every row that has a text, with its name."""
+        found = []
+        for name, texts in self._rows.items():
+            found.append([name, *(texts.get(column, "") for column in self.columns)])
+        return found
+
+
 def pipe_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], is_number: Sequence[bool]
 ) -> str:

@@ -7,6 +7,7 @@ from pslrec.reporting import (
     ENOUGH_SEEDS,
     Gain,
     Result,
+    Sheet,
     TextTable,
     best_gain,
     grouped,
@@ -135,19 +136,21 @@ class Layout:
     def _plain(self, title: str, cells: list[Result], unrun: Sequence[Result]) -> TextTable:
         lines = self._lines(cells, unrun)
         variants = sorted({variant_of(cell) for cell in cells}, key=_variant_order)
+        headings = [_heading(metric) for metric in self._metrics]
+        for variant in variants:
+            headings += [_heading(metric, variant) for metric in self._metrics]
+        sheet = Sheet(headings)
         has_forms = len({line.printed.named(LINE[:2]) for line in lines}) < len(lines)
-        rows = []
         for line in lines:
-            rows.append([self._label(line, has_forms), *self._numbers(line, variants)])
-        header = ["loss"]
-        for metric in self._metrics:
-            header.append(f"published {metric_title(metric)}")
-        for kind, protocol in variants:
+            label = self._label(line, has_forms)
             for metric in self._metrics:
-                header.append(f"{metric_title(metric)}, {VARIANT_TITLES[kind]}, {protocol}")
+                sheet.put(label, _heading(metric), _printed(line.printed, metric))
+                for variant, cell in line.cells.items():
+                    sheet.put(label, _heading(metric, variant), compared_value(cell, metric))
         if self._gain is not None and not self._table.one_table and not has_forms:
-            rows += self._gains(self._gain, lines, variants)
-        return TextTable(title, header, rows, self._notes(cells, lines))
+            self._put_gains(sheet, self._gain, lines, variants)
+        notes = self._notes(cells, lines)
+        return TextTable(title, ["loss", *headings], sheet.rows(), notes)
 
     def _label(self, line: Line, has_forms: bool) -> str:
         backbone, loss, form = line.printed.named(LINE)
@@ -157,16 +160,6 @@ class Layout:
         if has_forms and form:
             parts.append(form)
         return ", ".join(parts)
-
-    def _numbers(self, line: Line, variants: Sequence[Variant]) -> list[str]:
-        texts = [_printed(line.printed, metric) for metric in self._metrics]
-        for variant in variants:
-            for metric in self._metrics:
-                text = ""
-                if variant in line.cells:
-                    text = compared_value(line.cells[variant], metric)
-                texts.append(text)
-        return texts
 
     def _notes(self, cells: list[Result], lines: Iterable[Line]) -> list[str]:
         notes = []
@@ -182,31 +175,27 @@ class Layout:
             notes.append(UNRUN)
         return notes
 
-    def _gains(
-        self, gain: Gain, lines: Sequence[Line], variants: Sequence[Variant]
-    ) -> list[list[str]]:
-        """The gain below a table, with the tests of it; rows without any number are left out."""
+    def _put_gains(
+        self, sheet: Sheet, gain: Gain, lines: Sequence[Line], variants: Sequence[Variant]
+    ) -> None:
+        """The gain below a table, with the tests of it."""
         metric = self._metrics[-1]
-        before = [""] * (len(self._metrics) - 1)
+        name = f"**Imp. %** of {gain.title}"
         printed, _ = best_gain([line.printed for line in lines], metric, gain, is_published=True)
-        gains = [f"**Imp. %** of {gain.title}", *before, percent(printed)]
-        users = ["p of Imp., paired t-test over users", *before, ""]
-        seeds = ["p of Imp., paired t-test over seeds", *before, ""]
+        sheet.put(name, _heading(metric), percent(printed))
         for variant in variants:
+            column = _heading(metric, variant)
             cells = {}
             for line in lines:
                 if variant in line.cells:
                     cells[line.printed["loss"]] = line.cells[variant]
             share, best = best_gain(list(cells.values()), metric, gain)
-            text = percent(share)
-            test: Mapping[str, str] = {}
-            if best:
-                text += _which(best, gain)
+            if share is not None:
+                sheet.put(name, column, percent(share) + _which(best, gain))
                 test = self._tested(cells[best], metric)
-            gains += [*before, text]
-            users += [*before, test.get("users_t_test", "")]
-            seeds += [*before, test.get("seeds_t_test", "")]
-        return [row for row in (gains, users, seeds) if any(row[1:])]
+                for kind in ("users", "seeds"):
+                    row = f"p of Imp., paired t-test over {kind}"
+                    sheet.put(row, column, test.get(f"{kind}_t_test", ""))
 
     def _tested(self, cell: Result, metric: str) -> Row:
         for row in self._significance:
@@ -232,47 +221,38 @@ class Layout:
         return found
 
     def _curve(self, title: str, cells: Sequence[Result], metric: str) -> TextTable:
-        columns = grouped(cells, lambda cell: float(cell[self._table.across]))
-        levels = sorted(columns)
+        across = self._table.across
+        levels = sorted({float(cell[across]) for cell in cells})
+        sheet = Sheet([f"{level:g}" for level in levels])
         losses = self._grid.paper.losses
-        names = {(position(cell["loss"], losses), cell["setting"], cell["loss"]) for cell in cells}
-        rows = []
-        for _, *name in sorted(names):
-            row = [name[1] + _unusual(name[0])]
-            for level in levels:
-                here = [c for c in columns[level] if [c["setting"], c["loss"]] == name]
-                text = ""
-                if here:
-                    values = (value_of(here[-1], metric), _printed(here[-1], metric))
-                    text = " / ".join(filter(None, values))
-                row.append(text)
-            rows.append(row)
+        for cell in sorted(
+            cells, key=lambda cell: (position(cell["loss"], losses), cell["setting"])
+        ):
+            text = " / ".join(filter(None, (value_of(cell, metric), _printed(cell, metric))))
+            label = cell["loss"] + _unusual(cell["setting"])
+            sheet.put(label, f"{float(cell[across]):g}", text)
         if self._gain is not None:
-            rows += _gains_across(self._gain, [columns[level] for level in levels], metric)
-        printed = ""
+            places = grouped(cells, lambda cell: (cell["setting"], float(cell[across])))
+            for setting, level in sorted(places):
+                members = places[setting, level]
+                ours, _ = best_gain(members, metric, self._gain)
+                printed, _ = best_gain(members, metric, self._gain, is_published=True)
+                if ours is not None:
+                    texts = (percent(ours), percent(printed))
+                    row = f"**Imp. %** of {self._gain.title}{_unusual(setting)}"
+                    sheet.put(row, f"{level:g}", " / ".join(filter(None, texts)))
+        note = seeds_note(cells)
         if any(cell.published for cell in cells):
-            printed = "Ours, then the published value. "
-        heads = [self._table.across_title or self._table.across, *(f"{p:g}" for p in levels)]
-        note = printed + seeds_note(cells)
-        return TextTable(f"{metric_title(metric)}: {title}", heads, rows, [note])
+            note = f"Ours, then the published value. {note}"
+        header = [self._table.across_title or across, *sheet.columns]
+        return TextTable(f"{metric_title(metric)}: {title}", header, sheet.rows(), [note])
 
 
-def _gains_across(gain: Gain, columns: Sequence[Sequence[Result]], metric: str) -> list[list[str]]:
-    """A row for every setting: the gain in each column, ours and then the published one."""
-    rows = []
-    for setting in sorted({cell["setting"] for cells in columns for cell in cells}):
-        row = [f"**Imp. %** of {gain.title}{_unusual(setting)}"]
-        for cells in columns:
-            here = [cell for cell in cells if cell["setting"] == setting]
-            ours, _ = best_gain(here, metric, gain)
-            texts = [percent(ours)]
-            if ours is not None:
-                printed, _ = best_gain(here, metric, gain, is_published=True)
-                texts.append(percent(printed))
-            row.append(" / ".join(filter(None, texts)))
-        if any(row[1:]):
-            rows.append(row)
-    return rows
+def _heading(metric: str, variant: Variant | None = None) -> str:
+    if variant is None:
+        return f"published {metric_title(metric)}"
+    kind, protocol = variant
+    return f"{metric_title(metric)}, {VARIANT_TITLES[kind]}, {protocol}"
 
 
 def _printed(cell: Result, metric: str) -> str:
