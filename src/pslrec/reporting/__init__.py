@@ -20,6 +20,7 @@ from pslrec.reporting._results import (
     Result,
     canonical,
     metric_title,
+    position,
     read_results,
     results_of,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "metric_title",
     "pair_table",
     "plus_minus",
+    "position",
     "quality_chart",
     "rank_chart",
     "read_results",

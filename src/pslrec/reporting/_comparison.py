@@ -24,7 +24,7 @@ from pslrec.reporting._document import (
 )
 from pslrec.reporting._grouping import grouped
 from pslrec.reporting._measures import K, Measures
-from pslrec.reporting._results import metric_title
+from pslrec.reporting._results import metric_title, position
 from pslrec.reporting._run_record import RunRecord
 
 # The order of rows; other metrics follow by name.
@@ -123,14 +123,11 @@ def _all_names(records: Sequence[RunRecord]) -> list[str]:
 
 def _order(name: str) -> tuple[int, str, int]:
     base, _, k = name.partition("@")
-    rank = len(FIRST)
-    if base in FIRST:
-        rank = FIRST.index(base)
     # As a number: as text, 100 would come before 20.
     length = 0
     if k.isdigit():
         length = int(k)
-    return rank, base, length
+    return position(base, FIRST), base, length
 
 
 def _metric_table(

@@ -4,6 +4,7 @@ The page is made of these by a template; nothing here knows HTML.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -52,11 +53,9 @@ class Table:
     @property
     def is_number(self) -> list[bool]:
         """Whether each column holds numbers."""
-        found = [False] * len(self.columns)
-        for row in self.rows:
-            for place, cell in enumerate(row):
-                if cell.value is not None:
-                    found[place] = True
+        found = []
+        for place in range(len(self.columns)):
+            found.append(any(row[place].value is not None for row in self.rows))
         return found
 
     def narrowed(self, n_columns: int) -> "Table":
@@ -164,13 +163,7 @@ class Section:
         >>> Section("Users and items").anchor
         'users-and-items'
         """
-        letters = []
-        for letter in self.title.lower():
-            if letter.isalnum():
-                letters.append(letter)
-            else:
-                letters.append("-")
-        return "".join(letters).strip("-")
+        return re.sub(r"[\W_]", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from pslrec.reporting._results import (
     metric_title,
     metrics_of,
     number_in,
+    position,
     read_results,
     results_of,
 )
@@ -185,7 +186,7 @@ def _summary_tiles(runs: Sequence[Row], agreement: Agreement) -> list[Tile]:
 def _results_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     """The tables and charts of one table of results."""
     results = results_of(rows)
-    by_loss = sorted(results, key=lambda result: shown.loss_order(result["loss"]))
+    by_loss = sorted(results, key=lambda result: position(result["loss"], shown.losses))
     places = grouped(by_loss, lambda result: (result["dataset"], result["backbone"]))
     blocks = _noise_blocks(rows, shown)
     charts = []

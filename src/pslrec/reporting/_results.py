@@ -72,13 +72,6 @@ class Presentation:
     other_reading: str = ""
     protocol: str = ""
 
-    def loss_order(self, loss: str) -> int:
-        """Where a loss stands; those that are not named come last."""
-        losses = list(self.losses)
-        if loss in losses:
-            return losses.index(loss)
-        return len(losses)
-
 
 @dataclass(frozen=True)
 class Result:
@@ -153,6 +146,18 @@ class Result:
         if published is None:
             return None
         return is_inside_noise(self.ours[metric].values(), published)
+
+
+def position(name: str, order: Iterable[str]) -> int:
+    """Where a name stands; names that are not listed come last.
+
+    >>> position("SL", ["BPR", "SL"]), position("new", ["BPR", "SL"])
+    (1, 2)
+    """
+    listed = list(order)
+    if name in listed:
+        return listed.index(name)
+    return len(listed)
 
 
 def metrics_of(rows: Sequence[Row]) -> list[str]:

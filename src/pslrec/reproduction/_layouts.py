@@ -12,6 +12,7 @@ from pslrec.reporting import (
     best_gain,
     grouped,
     metric_title,
+    position,
 )
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._published import Row
@@ -301,11 +302,3 @@ def seeds_note(cells: Sequence[Result]) -> str:
     if fewest == most:
         return f"{most} seeds; {said}"
     return f"{fewest} to {most} seeds; {said} Imp. is of the seeds that both have."
-
-
-def position(name: str, order: Iterable[str]) -> int:
-    """Where a name stands; names that are not listed come last."""
-    listed = list(order)
-    if name in listed:
-        return listed.index(name)
-    return len(listed)

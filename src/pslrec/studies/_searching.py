@@ -162,11 +162,13 @@ def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
         for settings in combinations(space):
             cell = candidate.cell(settings)
             cells.setdefault(cell.key, cell)
-        return Listed(list(cells.values()), pruning)
+        return Listed(list(cells.values()), pruning=pruning)
     trials = effort.trials
     if trials is None and effort.budget_seconds is None:
         trials = DEFAULT_TRIALS
-    return Proposed(space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning)
+    return Proposed(
+        space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning=pruning
+    )
 
 
 def _check_space(candidate: Candidate, space: Space, effort: Effort) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,6 @@ class Sample:
     def mean(self) -> float:
         """Over seeds."""
         return fmean(self.by_seed.values())
-
-    @property
-    def deviation(self) -> float | None:
-        """Standard deviation over seeds."""
-        if len(self.by_seed) < 2:
-            return None
-        return stdev(self.by_seed.values())
 
     @property
     def interval(self) -> tuple[float, float]:
