@@ -4,7 +4,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -55,12 +54,7 @@ class CellsProgress:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         _RUNS.setLevel(logging.NOTSET)
         if self._live is not None:
             self._live.stop()
@@ -101,7 +95,7 @@ def summarize(console: Console, tasks: Sequence[Task], reproduction: "Reproducti
     # Without repetitions: one missing data set concerns many cells.
     absent = dict.fromkeys(task.message for task in tasks if task.state == "absent")
     failed = [f"failed: {_line(task)}" for task in tasks if task.state == "failed"]
-    n_recorded = sum(task.is_recorded for task in tasks)
+    n_recorded = sum(task.recorded is not None for task in tasks)
     hint = "" if reproduction.is_apart else "; --again runs them, too"
     recorded = [f"{n_recorded} already recorded, not run{hint}"] if n_recorded else []
     for text in (_summary(tasks), *recorded, *absent, *failed):
@@ -113,13 +107,7 @@ def plan_table(tasks: Sequence[Task]) -> Table:
     """Every cell with its state, and its result or about how long it would take."""
     table = _cells_table()
     for task in tasks:
-        known = task.message
-        if task.state == "waiting":
-            known = f"about {clock(task.seconds)}"
-        elif task.state == "absent":
-            # What is missing is said once below the table, not in every row.
-            known = ""
-        table.add_row(escape(task.cell.label()), NAMES[task.state], escape(known))
+        table.add_row(escape(task.cell.label()), NAMES[task.state], escape(_note(task)))
     return table
 
 
@@ -146,13 +134,19 @@ def _table(tasks: Sequence[Task]) -> Table:
     table = _cells_table(_summary(tasks))
     for task in [*done, *running, *waiting]:
         state: str = task.state
-        note = task.message
         if task.state == "running":
             state += f" {100 * task.share:.0f} %, {clock(task.seconds_left)} left"
-        elif task.state == "waiting":
-            note = f"about {clock(task.seconds)}"
-        table.add_row(escape(task.cell.label()), state, escape(note))
+        table.add_row(escape(task.cell.label()), state, escape(_note(task)))
     return table
+
+
+def _note(task: Task) -> str:
+    if task.state == "waiting":
+        return f"about {clock(task.seconds)}"
+    # What is missing is said once below the table, not in every row.
+    if task.state == "absent":
+        return ""
+    return task.message
 
 
 def _cells_table(title: str | None = None) -> Table:

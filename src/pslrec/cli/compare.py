@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import (
@@ -29,12 +28,14 @@ from pslrec.cli._parsing import listed, seconds_of
 from pslrec.cli._processes import refuse_processes
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._settings import configured, parse_settings, settings_by_loss, stem_of
+from pslrec.cli._tables import show_tables
 from pslrec.cli._telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pslrec.config import RunConfig
+    from pslrec.reporting import TextTable
     from pslrec.studies import ComparisonPlan
 
 Losses = Annotated[
@@ -148,7 +149,7 @@ def _compare(
             "the budget is used up, so nothing is compared yet; repeat the command to resume",
         )
         return
-    console.print(_table(found))
+    show_tables([_table(found)])
     for line in _verdicts(found):
         tell(console, line)
     for one in found["contestants"]:
@@ -159,26 +160,13 @@ def _compare(
     tell(console, f"tables, pictures and comparison.html are in {directory}")
 
 
-def _table(found: "Mapping[str, Any]") -> Table:
-    table = Table(
-        title=f"\n{found['data']}: test part, {found['n_users']:,} users, {found['n_seeds']} seeds",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-    )
-    table.add_column("")
-    for heading in ("NDCG@20", "±", "Recall@20", "±", "mean rank", "seconds", "trials"):
-        table.add_column(heading, justify="right")
-    for one in found["contestants"]:
-        cells = [one["name"]]
-        for metric in ("ndcg@20", "recall@20"):
-            deviation = one[f"{metric}_deviation"]
-            cells.append(f"{one[metric]:.4f}")
-            cells.append("" if deviation is None else f"{deviation:.4f}")
-        cells += [f"{one['rank']:.3f}", f"{one['seconds']:.3g}", str(one["n_trials"])]
-        table.add_row(*cells)
-    return table
+def _table(found: "Mapping[str, Any]") -> "TextTable":
+    from pslrec.reporting import TextTable, contestant_table
+
+    title = f"{found['data']}: test part, {found['n_users']:,} users, {found['n_seeds']} seeds"
+    # The settings would not fit beside the numbers.
+    table = contestant_table(found).narrowed(7)
+    return TextTable(title, table.columns, table.texts)
 
 
 def _verdicts(found: "Mapping[str, Any]") -> list[str]:

@@ -12,7 +12,7 @@ from pslrec.evaluation._full_ranking import (
 )
 from pslrec.evaluation._metrics import METRICS, Metric, metric
 from pslrec.evaluation._scorer import EmbeddingScorer, Scorer, VectorScorer
-from pslrec.evaluation._significance import Comparison, compare, compare_results, holm
+from pslrec.evaluation._significance import Comparison, compare, compare_results, holm, t_test
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import top_k
 
@@ -36,6 +36,7 @@ __all__ = [
     "holm",
     "metric",
     "ranking_task",
+    "t_test",
     "top_k",
     "users_at_once",
 ]

@@ -211,15 +211,18 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     >>> tick_labels([0.0, 0.05, 0.1]), tick_labels([0.0, 50_000.0])
     (['0.00', '0.05', '0.10'], ['0', '50,000'])
     """
-    pattern = ".3g"
     largest = max(map(abs, ticks), default=0.0)
-    # Written out, a number of seven digits would not fit beside the axis.
     if largest < 1e6:
         for digits in range(9):
             if all(_is_exact(tick, digits) for tick in ticks):
-                pattern = f",.{digits}f"
-                break
-    return [format(tick, pattern) for tick in ticks]
+                return [f"{tick:,.{digits}f}" for tick in ticks]
+    # Written out, a number of seven digits would not fit beside the axis.
+    labels: list[str] = []
+    for digits in range(3, 17):
+        labels = [f"{tick:.{digits}g}" for tick in ticks]
+        if [float(label) for label in labels] == list(ticks):
+            break
+    return labels
 
 
 def _is_exact(value: float, digits: int) -> bool:
@@ -286,17 +289,12 @@ def scale_for(
 
 
 def _to_show(values: Iterable[float], axis: Axis) -> list[float]:
-    shown = list(values)
-    if axis.ceiling is not None:
-        shown = [value for value in shown if value <= axis.ceiling]
-    if axis.floor is not None:
-        shown = [value for value in shown if value >= axis.floor]
-    if axis.limits is not None:
-        shown.extend(axis.limits)
+    floor = -math.inf if axis.floor is None else axis.floor
+    ceiling = math.inf if axis.ceiling is None else axis.ceiling
+    shown = [value for value in values if floor <= value <= ceiling]
+    shown.extend(axis.limits or ())
     if axis.from_zero:
         shown.append(0.0)
-    if axis.ceiling is not None:
-        shown.append(axis.ceiling)
-    if axis.floor is not None:
-        shown.append(axis.floor)
+    # A bound is always in view, whatever the values.
+    shown.extend(bound for bound in (floor, ceiling) if math.isfinite(bound))
     return shown

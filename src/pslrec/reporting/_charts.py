@@ -131,7 +131,7 @@ def line_chart(
 
     xs, ys = _to_enclose(shown, x, y)
     if not xs:
-        return _empty(title, description, data)
+        return Chart(title, description, data)
     width, height = size
     right = width - BESIDE
     bottom = height - BELOW
@@ -165,14 +165,8 @@ def line_chart(
     # A single line needs no legend: the title says what it is.
     if len(legend) == 1:
         legend = []
-    return Chart(
-        title=title,
-        description=description,
-        body=group([_frame(across, up, x, y, size), drawn, *notes]),
-        size=size,
-        legend=legend,
-        data=data,
-    )
+    body = group([_frame(across, up, x, y, size), drawn, *notes])
+    return Chart(title, description, data, body, size, legend)
 
 
 def histogram(
@@ -220,14 +214,8 @@ def histogram(
         row = [number(edges[place], ".3f"), number(edges[place + 1], ".3f")]
         row.extend(number(values[place]) for values in shares.values())
         rows.append(row)
-    return Chart(
-        title=title,
-        description=description,
-        body=group(parts),
-        size=(WIDTH, HEIGHT),
-        legend=legend,
-        data=Table(title, ["from", "to", *shares], rows),
-    )
+    data = Table(title, ["from", "to", *shares], rows)
+    return Chart(title, description, data, group(parts), (WIDTH, HEIGHT), legend)
 
 
 def bar_chart(
@@ -257,7 +245,7 @@ def bar_chart(
             values.append(value)
     data = Table(title, ["", axis.label], rows)
     if not shown:
-        return _empty(title, description, data)
+        return Chart(title, description, data)
 
     # Room on either side for the values at the ends of the bars.
     across = scale_for(values, replace(axis, from_zero=True), (46.0, RIGHT - 40.0))
@@ -273,25 +261,7 @@ def bar_chart(
         parts.extend(_bar(name, value, across, foot, pattern))
     # The grid lies below the bars, but its length is known only when all of them are laid out.
     grid = _vertical_grid(across, top, foot, axis)
-    return Chart(
-        title=title,
-        description=description,
-        body=group([grid, *parts]),
-        size=(WIDTH, foot + 42.0),
-        legend=[],
-        data=data,
-    )
-
-
-def _empty(title: str, description: str, data: Table) -> Chart:
-    return Chart(
-        title=title,
-        description=description,
-        body=None,
-        size=(WIDTH, HEIGHT),
-        legend=[],
-        data=data,
-    )
+    return Chart(title, description, data, group([grid, *parts]), (WIDTH, foot + 42.0))
 
 
 def _bar(name: str, value: float, across: Scale, foot: float, pattern: str) -> list[Markup]:

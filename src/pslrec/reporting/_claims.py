@@ -16,6 +16,7 @@ from pslrec.reporting._document import (
     number,
     words,
 )
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._results import Row, number_in
 
 # A file without these columns is some other table that happens to be called claims.
@@ -61,23 +62,15 @@ def claims_blocks(rows: Sequence[Row], other_reading: str = "") -> list[Block]:
     if has_readings:
         columns.append("other reading")
     columns.append("where")
-    decided = []
-    undecided = []
-    counts: Counter[str] = Counter()
-    for row in rows:
-        counts[row["verdict"]] += 1
-        cells = _cells(row, has_readings=has_readings)
-        if row["verdict"] == UNDECIDED:
-            undecided.append(cells)
-        else:
-            decided.append(cells)
-
+    groups = grouped(rows, lambda row: row["verdict"] == UNDECIDED)
+    decided = [_cells(row, has_readings=has_readings) for row in groups.get(False, [])]
+    undecided = [_cells(row, has_readings=has_readings) for row in groups.get(True, [])]
+    counts = Counter(row["verdict"] for row in rows)
     tiles = []
     # In the order of `VERDICTS`, whatever comes first in the file.
     for verdict in VERDICTS:
-        n = counts[verdict]
-        if n:
-            tiles.append(Tile(verdict.capitalize(), str(n)))
+        if counts[verdict]:
+            tiles.append(Tile(verdict.capitalize(), str(counts[verdict])))
     blocks: list[Block] = [Tiles(tiles)]
     if decided:
         blocks.append(Table(CAPTION, columns, decided))

@@ -16,12 +16,15 @@ from pslrec.reporting._document import (
     Table,
     Text,
     Tone,
+    interval,
     number,
     percent,
     probability,
     words,
 )
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._measures import K, Measures
+from pslrec.reporting._results import metric_title, position
 from pslrec.reporting._run_record import RunRecord
 
 # The order of rows; other metrics follow by name.
@@ -30,14 +33,6 @@ MAIN = FIRST[:2]
 # More metrics would be more tests, and so a stricter correction for each of them.
 COMPARED = (f"ndcg@{K}", f"recall@{K}")
 LEVEL = 0.05
-NAMES = {
-    "ndcg": "NDCG",
-    "recall": "Recall",
-    "precision": "Precision",
-    "hit_rate": "Hit rate",
-    "mrr": "MRR",
-    "map": "MAP",
-}
 # Of these, neither more nor less is better in itself.
 NEUTRAL = ("average_popularity", "coverage", "gini", "tail_share")
 COMPARISON_COLUMNS = (
@@ -68,16 +63,6 @@ class Contrast:
     metric: str
     base: float
     comparison: Comparison
-
-
-def metric_title(name: str) -> str:
-    """Write a metric as papers do.
-
-    >>> metric_title("ndcg@20"), metric_title("tail_share@5")
-    ('NDCG@20', 'tail share@5')
-    """
-    base, at, k = name.partition("@")
-    return NAMES.get(base, base.replace("_", " ")) + at + k
 
 
 def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measures]) -> Section:
@@ -138,14 +123,11 @@ def _all_names(records: Sequence[RunRecord]) -> list[str]:
 
 def _order(name: str) -> tuple[int, str, int]:
     base, _, k = name.partition("@")
-    rank = len(FIRST)
-    if base in FIRST:
-        rank = FIRST.index(base)
     # As a number: as text, 100 would come before 20.
     length = 0
     if k.isdigit():
         length = int(k)
-    return rank, base, length
+    return position(base, FIRST), base, length
 
 
 def _metric_table(
@@ -226,7 +208,6 @@ def significance_blocks(
 
 def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
     comparison = contrast.comparison
-    low, high = comparison.interval
     difference = comparison.difference
     relative = None
     if contrast.base:
@@ -242,7 +223,7 @@ def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
         words(metric_title(contrast.metric)),
         number(difference, "+.4f"),
         percent(relative, mark_sign=is_clear),
-        words(f"{low:+.4f} to {high:+.4f}"),
+        interval(comparison.interval, "+.4f"),
         probability(comparison.t_test),
         probability(comparison.wilcoxon),
         probability(corrected),
@@ -251,9 +232,7 @@ def _comparison_row(contrast: Contrast, corrected: float) -> list[Cell]:
 
 
 def _seed_blocks(finished: Sequence[RunRecord]) -> list[Block]:
-    groups: dict[tuple[tuple[str, str], ...], list[RunRecord]] = {}
-    for record in finished:
-        groups.setdefault(_all_but_seed(record.settings), []).append(record)
+    groups = grouped(finished, lambda record: _all_but_seed(record.settings))
     rows = []
     for group in groups.values():
         # A single run has no deviation to show.

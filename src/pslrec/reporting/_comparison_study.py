@@ -5,6 +5,7 @@ from typing import Any
 
 from pslrec.reporting._document import (
     Block,
+    Cell,
     Chart,
     Charts,
     Document,
@@ -13,8 +14,10 @@ from pslrec.reporting._document import (
     Section,
     Table,
     Text,
+    interval,
     number,
     percent,
+    plus_minus,
     probability,
     words,
 )
@@ -53,7 +56,8 @@ def comparison_document(found: Mapping[str, Any]) -> Document:
             f"{second['name']} with {second[metric]:.4f}, {verdict}."
         ),
         Text(_effort_sentence(found), "note"),
-        _contestant_table(found),
+        # What was tried, and what was chosen, has a section of its own.
+        contestant_table(found).narrowed(6),
         Charts(
             [
                 rank_chart(found),
@@ -70,7 +74,7 @@ def comparison_document(found: Mapping[str, Any]) -> Document:
     )
     sections = [
         Section("Summary", blocks),
-        Section("Pairs", [_pair_table(found), Text(note, "note")]),
+        Section("Pairs", [pair_table(found), Text(note, "note")]),
         Section("How the contestants were tuned", _tuning_blocks(found)),
     ]
     title = f"Comparison on {found['data']}"
@@ -103,57 +107,53 @@ def _effort_sentence(found: Mapping[str, Any]) -> str:
     )
 
 
-def _contestant_table(found: Mapping[str, Any]) -> Table:
+def contestant_table(found: Mapping[str, Any]) -> Table:
+    """Everything about each contestant; the best by the metric of the comparison stands out."""
     metric = found["metric"]
     rows = []
     for place, one in enumerate(found["contestants"]):
-        low, high = one["interval"]
-        mark: Mark = "best" if place == 0 else ""
-        rows.append(
-            [
-                words(one["name"]),
-                number(one["ndcg@20"], mark=mark if metric == "ndcg@20" else ""),
-                number(one["ndcg@20_deviation"]),
-                number(one["recall@20"], mark=mark if metric == "recall@20" else ""),
-                number(one["recall@20_deviation"]),
-                words(f"{low:.4f} to {high:.4f}"),
-                number(one["rank"], ".3f"),
-                number(one["seconds"], ".3g"),
-            ]
-        )
+        row = [words(one["name"])]
+        for name in ("ndcg@20", "recall@20"):
+            mark: Mark = "best" if place == 0 and name == metric else ""
+            text = plus_minus(one[name], one[f"{name}_deviation"])
+            row.append(Cell(text, one[name], mark))
+        row += [
+            interval(one["interval"]),
+            number(one["rank"], ".3f"),
+            number(one["seconds"], ".3g"),
+            number(one["n_trials"], ".0f"),
+            words(settings_in_words(one["settings"])),
+        ]
+        rows.append(row)
     columns = [
         "contestant",
         "NDCG@20",
-        "deviation",
         "Recall@20",
-        "deviation",
         f"95 % interval of {metric}",
         "mean rank",
         "seconds",
+        "trials",
+        "settings",
     ]
     return Table("Test part: means and standard deviations over seeds", columns, rows)
 
 
-def _pair_table(found: Mapping[str, Any]) -> Table:
+def pair_table(found: Mapping[str, Any]) -> Table:
+    """Every pair of contestants, with what was tested."""
+    marks: dict[str, Mark] = {"better": "better", "worse": "worse"}
     rows = []
     for pair in found["pairs"]:
-        low, high = pair["interval"]
-        marks: dict[str, Mark] = {"better": "better", "worse": "worse"}
-        seeds = [words(None), words(None)]
-        if pair["seeds_p"] is not None:
-            seeds = [probability(pair["seeds_p_holm"]), number(pair["seeds_effect"], "+.2f")]
-        rows.append(
-            [
-                words(f"{pair['first']} - {pair['second']}"),
-                number(pair["difference"], "+.4f"),
-                percent(pair["relative"]),
-                words(f"{low:+.4f} to {high:+.4f}"),
-                probability(pair["users_p_holm"]),
-                number(pair["users_effect"], "+.2f"),
-                *seeds,
-                words(pair["verdict"], marks.get(pair["verdict"], "muted")),
-            ]
-        )
+        row = [
+            words(f"{pair['first']} - {pair['second']}"),
+            number(pair["difference"], "+.4f"),
+            percent(pair["relative"]),
+            interval(pair["interval"], "+.4f"),
+        ]
+        for kind in ("users", "seeds"):
+            row.append(probability(pair[f"{kind}_p_holm"]))
+            row.append(number(pair[f"{kind}_effect"], "+.2f"))
+        row.append(words(pair["verdict"], marks.get(pair["verdict"], "muted")))
+        rows.append(row)
     columns = [
         "pair",
         "difference",

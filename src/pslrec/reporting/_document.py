@@ -4,11 +4,14 @@ The page is made of these by a template; nothing here knows HTML.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from markupsafe import Markup
+
+from pslrec.reporting._text_table import pipe_table
 
 # Both are classes of the style sheet.
 Mark = Literal["", "best", "better", "worse", "differs", "muted"]
@@ -50,12 +53,24 @@ class Table:
     @property
     def is_number(self) -> list[bool]:
         """Whether each column holds numbers."""
-        found = [False] * len(self.columns)
-        for row in self.rows:
-            for place, cell in enumerate(row):
-                if cell.value is not None:
-                    found[place] = True
+        found = []
+        for place in range(len(self.columns)):
+            found.append(any(row[place].value is not None for row in self.rows))
         return found
+
+    def narrowed(self, n_columns: int) -> "Table":
+        """The first columns of it."""
+        rows = [row[:n_columns] for row in self.rows]
+        return Table(self.caption, self.columns[:n_columns], rows)
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """What is shown in the cells of every row."""
+        return [[cell.text for cell in row] for row in self.rows]
+
+    def markdown(self) -> str:
+        """The table without its caption."""
+        return pipe_table(self.columns, self.texts, self.is_number)
 
 
 @dataclass(frozen=True)
@@ -73,18 +88,18 @@ class Chart:
     Args:
         title: a few words above the picture.
         description: what the picture shows, for readers who cannot see it.
+        data: the numbers drawn.
         body: content of the SVG element; `None` if there was nothing to draw.
         size: width and height of that content.
         legend: what the lines stand for.
-        data: the numbers drawn.
     """
 
     title: str
     description: str
-    body: Markup | None
-    size: tuple[float, float]
-    legend: Sequence[LegendEntry]
     data: Table
+    body: Markup | None = None
+    size: tuple[float, float] = (400.0, 250.0)
+    legend: Sequence[LegendEntry] = ()
     kind: ClassVar[str] = "chart"
 
 
@@ -148,13 +163,7 @@ class Section:
         >>> Section("Users and items").anchor
         'users-and-items'
         """
-        letters = []
-        for letter in self.title.lower():
-            if letter.isalnum():
-                letters.append(letter)
-            else:
-                letters.append("-")
-        return "".join(letters).strip("-")
+        return re.sub(r"[\W_]", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,29 @@ def number(value: float | None, pattern: str = ".4f", mark: Mark = "") -> Cell:
     return Cell(format(value, pattern), float(value), mark)
 
 
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """A mean and its standard deviation, as far as they are known.
+
+    >>> plus_minus(0.11, 0.01), plus_minus(0.11, None), plus_minus(None, None)
+    ('0.1100 ± 0.0100', '0.1100', '–')
+    """
+    if mean is None:
+        return MISSING
+    if deviation is None:
+        return f"{mean:.4f}"
+    return f"{mean:.4f} ± {deviation:.4f}"
+
+
+def interval(ends: Sequence[float], pattern: str = ".4f") -> Cell:
+    """A cell with an interval, sorted by its lower end.
+
+    >>> interval((0.1, 0.2)).text
+    '0.1000 to 0.2000'
+    """
+    low, high = ends
+    return Cell(f"{low:{pattern}} to {high:{pattern}}", low)
+
+
 def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
     """A cell with a signed percentage.
 
@@ -230,12 +262,14 @@ def percent(share: float | None, *, mark_sign: bool = False) -> Cell:
     return Cell(text, share, mark)
 
 
-def probability(value: float) -> Cell:
-    """A cell with a p-value.
+def probability(value: float | None) -> Cell:
+    """A cell with a p-value, or a dash where nothing was tested.
 
     >>> probability(0.0312).text, probability(1e-9).text
     ('0.031', '< 0.001')
     """
+    if value is None:
+        return Cell(MISSING)
     # Beyond three decimals a p-value says more about its assumptions than about the data.
     if value < 0.001:
         return Cell("< 0.001", value)

@@ -1,10 +1,12 @@
 """What the best of some losses gains over another: the Imp.% of a paper."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TypeVar
 
 from pslrec.reporting._document import Block, Table, percent, words
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._results import Gain, Result, differing_columns, metric_title
 
 Seed = TypeVar("Seed", str, int)
@@ -23,62 +25,49 @@ def improvement_blocks(results: Sequence[Result], gain: Gain | None) -> list[Blo
     """
     if gain is None:
         return []
-    metrics = list(results[0].ours)
-    groups: dict[tuple[str, ...], list[Result]] = {}
-    for result in results:
-        groups.setdefault(result.named(SHARED), []).append(result)
-
     rows = []
     shown = [*ALWAYS_NAMED, *differing_columns(results, NAMED_IF_DIFFERENT)]
-    for members in groups.values():
+    for members in grouped(results, lambda result: result.named(SHARED)).values():
         row = list(map(words, members[0].named(shown)))
-        is_known = False
-        for metric in metrics:
-            ours = _best_gain(members, metric, gain, is_published=False)
-            published = _best_gain(members, metric, gain, is_published=True)
+        gains = []
+        for metric in results[0].ours:
+            ours, _ = best_gain(members, metric, gain)
+            published, _ = best_gain(members, metric, gain, is_published=True)
             row += [percent(ours), percent(published)]
-            if ours is not None:
-                is_known = True
+            gains.append(ours)
         # A published gain alone is no result of ours.
-        if is_known:
+        if any(ours is not None for ours in gains):
             rows.append(row)
     if not rows:
         return []
     columns = shown
-    for metric in metrics:
+    for metric in results[0].ours:
         columns += [f"{metric_title(metric)}, ours", "published"]
-    name = gain.of[0]
-    if len(gain.of) > 1:
-        name = f"the best of {', '.join(gain.of[:-1])} and {gain.of[-1]}"
-    return [Table(f"What {name} gains over {gain.over} (Imp.%)", columns, rows)]
+    return [Table(f"Imp.% of {gain.title}", columns, rows)]
 
 
-def _best_gain(
-    members: Sequence[Result], metric: str, gain: Gain, *, is_published: bool
-) -> float | None:
-    bases = []
-    proposed = []
-    for result in members:
-        values = result.ours[metric]
-        if is_published:
-            values = {}
-            if metric in result.published:
-                # A printed value has no seed; any name will do, as long as all have the same.
-                values = {"": result.published[metric]}
-        if result["loss"] == gain.over:
-            bases.append(values)
-        elif result["loss"] in gain.of:
-            proposed.append(values)
+def best_gain(
+    cells: Sequence[Result], metric: str, gain: Gain, *, is_published: bool = False
+) -> tuple[float | None, str]:
+    """What the best of the losses gains over the other, and which loss that is.
 
-    gains = []
-    for over in proposed:
-        # There may be several cells of one loss, with different hyper-parameters.
-        for base in bases:
-            share = gain_over(over, base)
-            if share is not None:
-                gains.append(share)
-    # Papers print the gain of the best of their losses.
-    return max(gains, default=None)
+    Args:
+        cells: of one place; there may be several of one loss, with different hyper-parameters.
+        metric: of the gain.
+        gain: which losses are compared.
+        is_published: take the published values rather than ours.
+    """
+    best: float | None = None
+    name = ""
+    bases = [cell for cell in cells if cell["loss"] == gain.over]
+    for cell, base in itertools.product(cells, bases):
+        if cell["loss"] in gain.of:
+            sides = [side.by_seed(metric, is_published=is_published) for side in (cell, base)]
+            share = gain_over(*sides)
+            if share is not None and (best is None or share > best):
+                best = share
+                name = cell["loss"]
+    return best, name
 
 
 def gain_over(over: Mapping[Seed, float], base: Mapping[Seed, float]) -> float | None:
@@ -97,12 +86,7 @@ def gain_over(over: Mapping[Seed, float], base: Mapping[Seed, float]) -> float |
     common = over.keys() & base.keys()
     if not common:
         return None
-    above = []
-    below = []
-    for seed in common:
-        above.append(over[seed])
-        below.append(base[seed])
-    mean = fmean(below)
+    mean = fmean(base[seed] for seed in common)
     if not mean:
         return None
-    return fmean(above) / mean - 1
+    return fmean(over[seed] for seed in common) / mean - 1

@@ -1,18 +1,17 @@
 """Noise curves: a metric by the probability of drawing a false negative, and a gain."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Area, Series, line_chart
 from pslrec.reporting._document import Chart, Charts, Section, Text
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._measures import K
 from pslrec.reporting._results import Gain
 from pslrec.reporting._run_record import RunRecord
 
 Curve = Sequence[tuple[float, float]]
-# Values of several seeds, by loss and noise level.
-ByLoss = dict[str, dict[float, list[float]]]
 # What runs of pslrec's own losses are compared with, unless somebody says otherwise.
 BASE, FAMILY = "sl", "psl"
 SAYS = (
@@ -28,25 +27,17 @@ def noise_section(records: Sequence[RunRecord]) -> Section:
     Args:
         records: the runs; groups in which no loss has two noise levels are left out.
     """
-    groups: dict[tuple[str, ...], ByLoss] = {}
+    noisy = []
     for record in records:
-        value = record.metric(f"ndcg@{K}")
-        probability = record.settings.get("sampling.noise.probability", 0.0)
-        if value is None or not probability:
-            continue
-        backbone = str(record.settings.get("backbone.name"))
-        negatives = str(record.settings.get("sampling.negatives"))
-        loss = str(record.settings.get("loss.name"))
-        by_loss = groups.setdefault((*record.data_key, backbone, negatives), {})
-        levels = by_loss.setdefault(loss, {})
-        levels.setdefault(float(probability), []).append(value)
-
+        is_noisy = record.settings.get("sampling.noise.probability")
+        if is_noisy and record.metric(f"ndcg@{K}") is not None:
+            noisy.append(record)
     charts = []
-    for (source, *_, backbone, _), by_loss in groups.items():
+    for (source, *_, backbone, _), members in grouped(noisy, _alike).items():
+        curves = mean_curves(map(_point, members))
         # Noise at a single level is an ordinary comparison, which other sections show.
-        if max(len(levels) for levels in by_loss.values()) > 1:
+        if max(map(len, curves.values())) > 1:
             title = f"{backbone} on {source}"
-            curves = mean_curves(by_loss)
             of = [loss for loss in curves if loss.startswith(FAMILY)]
             chart = noise_chart(title, curves, metric=f"NDCG@{K}", gain=Gain(of, BASE))
             charts.append(chart)
@@ -55,18 +46,35 @@ def noise_section(records: Sequence[RunRecord]) -> Section:
     return Section("Noise", [Text(SAYS), Charts(charts)])
 
 
-def mean_curves(by_loss: Mapping[str, Mapping[float, Sequence[float]]]) -> dict[str, Curve]:
+def _alike(record: RunRecord) -> tuple[str, ...]:
+    backbone = str(record.settings.get("backbone.name"))
+    negatives = str(record.settings.get("sampling.negatives"))
+    return (*record.data_key, backbone, negatives)
+
+
+def _point(record: RunRecord) -> tuple[str, float, float]:
+    loss = str(record.settings.get("loss.name"))
+    value = record.metric(f"ndcg@{K}")
+    assert value is not None
+    return loss, float(record.settings["sampling.noise.probability"]), value
+
+
+def mean_curves(points: Iterable[tuple[str, float, float]]) -> dict[str, Curve]:
     """Average the seeds of every loss and noise level; levels come out in order.
 
     Args:
-        by_loss: values by loss and noise level.
+        points: loss, noise level and value of every run.
 
-    >>> mean_curves({"sl": {0.5: [0.1, 0.3], 0.1: [0.4]}})
+    >>> mean_curves([("sl", 0.5, 0.1), ("sl", 0.1, 0.4), ("sl", 0.5, 0.3)])
     {'sl': [(0.1, 0.4), (0.5, 0.2)]}
     """
     curves: dict[str, Curve] = {}
-    for loss, levels in by_loss.items():
-        curves[loss] = [(p, statistics.fmean(levels[p])) for p in sorted(levels)]
+    for loss, those in grouped(points, lambda point: point[0]).items():
+        levels = grouped(those, lambda point: point[1])
+        curve = []
+        for level in sorted(levels):
+            curve.append((level, statistics.fmean(value for _, _, value in levels[level])))
+        curves[loss] = curve
     return curves
 
 

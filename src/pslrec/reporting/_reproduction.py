@@ -23,10 +23,12 @@ from pslrec.reporting._document import (
     Tiles,
     number,
     percent,
+    plus_minus,
     words,
 )
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._improvement import improvement_blocks
-from pslrec.reporting._noise import ByLoss, mean_curves, noise_chart
+from pslrec.reporting._noise import mean_curves, noise_chart
 from pslrec.reporting._results import (
     HYPER,
     NAMED,
@@ -40,6 +42,7 @@ from pslrec.reporting._results import (
     metric_title,
     metrics_of,
     number_in,
+    position,
     read_results,
     results_of,
 )
@@ -183,14 +186,9 @@ def _summary_tiles(runs: Sequence[Row], agreement: Agreement) -> list[Tile]:
 def _results_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
     """The tables and charts of one table of results."""
     results = results_of(rows)
-    by_loss = sorted(results, key=lambda result: shown.loss_order(result["loss"]))
-    places: dict[tuple[str, str], list[Result]] = {}
-    for result in by_loss:
-        place = (result["dataset"], result["backbone"])
-        places.setdefault(place, []).append(result)
-
-    blocks: list[Block] = []
-    blocks += _noise_blocks(rows, shown)
+    by_loss = sorted(results, key=lambda result: position(result["loss"], shown.losses))
+    places = grouped(by_loss, lambda result: (result["dataset"], result["backbone"]))
+    blocks = _noise_blocks(rows, shown)
     charts = []
     for dataset, backbone in sorted(places):
         title = f"{backbone} on {dataset}"
@@ -252,10 +250,7 @@ def _place_table(title: str, results: Sequence[Result]) -> Table:
 
 def _ours_cell(result: Result, metric: str) -> Cell:
     mean = result.mean(metric)
-    deviation = result.deviation(metric)
-    if mean is None or deviation is None:
-        return number(mean)
-    return Cell(f"{mean:.4f} ± {deviation:.4f}", mean)
+    return Cell(plus_minus(mean, result.deviation(metric)), mean)
 
 
 def _noise_cell(result: Result) -> Cell:
@@ -293,11 +288,9 @@ def _difference_chart(title: str, results: Sequence[Result]) -> Chart | None:
 
 
 def _noise_blocks(rows: Sequence[Row], shown: Presentation) -> list[Block]:
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        # Nothing and 0 both mean a run without noise, which is no point of these curves.
-        if number_in(row.get("noise")):
-            groups.setdefault(columns_of(row, CURVES), []).append(row)
+    # Nothing and 0 both mean a run without noise, which is no point of these curves.
+    noisy = [row for row in rows if number_in(row.get("noise"))]
+    groups = grouped(noisy, lambda row: columns_of(row, CURVES))
     blocks: list[Block] = []
     for (backbone, dataset, *others), members in groups.items():
         how = ", ".join(filter(None, others))
@@ -314,13 +307,12 @@ def _noise_pair(title: str, rows: Sequence[Row], metric: str, shown: Presentatio
     pair = []
     values: list[float] = []
     for source in ("ours", "published"):
-        by_loss: ByLoss = {}
+        points = []
         for row in rows:
             value = number_in(row.get(f"{source}_{metric}"))
             if value is not None:
-                level = number_in(row.get("noise")) or 0.0
-                by_loss.setdefault(row["loss"], {}).setdefault(level, []).append(value)
-        curves = mean_curves(by_loss)
+                points.append((row["loss"], float(row["noise"]), value))
+        curves = mean_curves(points)
         longest = 0
         for curve in curves.values():
             longest = max(longest, len(curve))

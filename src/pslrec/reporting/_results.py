@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslrec.artifacts import ArtifactError
+from pslrec.reporting._grouping import grouped
 from pslrec.reporting._seed_noise import is_inside_noise
 
 Row = Mapping[str, str]
@@ -18,6 +19,8 @@ ABBREVIATIONS = ("ndcg", "dcg", "map", "mrr", "auc")
 NAMED = ("dataset", "backbone", "loss", "form", "setting", "noise", "mode", "protocol")
 # Settings that a table is usually too narrow to show, but that make runs different cells.
 HYPER = ("temperature", "learning_rate", "weight_decay", "dimension", "negatives")
+# What makes two rows rows of the same run; the table they stand in is not part of it.
+RUN_COLUMNS = (*NAMED, "seed", *HYPER)
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,24 @@ class Gain:
     Args:
         of: losses, of which the best counts.
         over: the loss they are compared with.
+        name: what all those losses are called.
     """
 
     of: Sequence[str]
     over: str
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is compared with what.
+
+        >>> Gain(["A", "B"], "SL").title
+        'the best of A, B over SL'
+        """
+        name = self.name or self.of[0]
+        if not self.name and len(self.of) > 1:
+            name = f"the best of {', '.join(self.of)}"
+        return f"{name} over {self.over}"
 
 
 @dataclass(frozen=True)
@@ -55,13 +72,6 @@ class Presentation:
     other_reading: str = ""
     protocol: str = ""
 
-    def loss_order(self, loss: str) -> int:
-        """Where a loss stands; those that are not named come last."""
-        losses = list(self.losses)
-        if loss in losses:
-            return losses.index(loss)
-        return len(losses)
-
 
 @dataclass(frozen=True)
 class Result:
@@ -85,6 +95,14 @@ class Result:
     def named(self, names: Iterable[str]) -> tuple[str, ...]:
         """The values of some of its columns; those that a file lacks are empty."""
         return columns_of(self.key, names)
+
+    def by_seed(self, metric: str, *, is_published: bool = False) -> Mapping[str, float]:
+        """Our values, or the published one, which has no seed: all cells name it alike."""
+        if not is_published:
+            return self.ours[metric]
+        if metric not in self.published:
+            return {}
+        return {"": self.published[metric]}
 
     @property
     def is_usual(self) -> bool:
@@ -130,6 +148,18 @@ class Result:
         return is_inside_noise(self.ours[metric].values(), published)
 
 
+def position(name: str, order: Iterable[str]) -> int:
+    """Where a name stands; names that are not listed come last.
+
+    >>> position("SL", ["BPR", "SL"]), position("new", ["BPR", "SL"])
+    (1, 2)
+    """
+    listed = list(order)
+    if name in listed:
+        return listed.index(name)
+    return len(listed)
+
+
 def metrics_of(rows: Sequence[Row]) -> list[str]:
     """The metrics that a table has, in the order of its columns.
 
@@ -147,13 +177,13 @@ def metrics_of(rows: Sequence[Row]) -> list[str]:
 def metric_title(metric: str) -> str:
     """A metric as people write it.
 
-    >>> metric_title("recall20"), metric_title("ndcg@20")
-    ('Recall@20', 'NDCG@20')
+    >>> metric_title("recall20"), metric_title("ndcg@20"), metric_title("tail_share@5")
+    ('Recall@20', 'NDCG@20', 'Tail share@5')
     """
     name = metric.rstrip("0123456789")
     length = metric.removeprefix(name)
     name = name.removesuffix("@")
-    title = name.capitalize()
+    title = name.replace("_", " ").capitalize()
     if name in ABBREVIATIONS:
         title = name.upper()
     return "@".join(filter(None, (title, length)))
@@ -186,11 +216,7 @@ def results_of(rows: Sequence[Row]) -> list[Result]:
         rows: a row per run; columns that a file lacks count as empty.
     """
     names = (*NAMED, *HYPER)
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        key = tuple(map(canonical, columns_of(row, names)))
-        groups.setdefault(key, []).append(row)
-
+    groups = grouped(rows, lambda row: tuple(map(canonical, columns_of(row, names))))
     results = []
     for members in groups.values():
         ours = {}

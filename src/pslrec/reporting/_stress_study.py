@@ -7,7 +7,17 @@ import polars as pl
 
 from pslrec.reporting._axes import Axis
 from pslrec.reporting._charts import Series, line_chart
-from pslrec.reporting._document import Block, Chart, Charts, Document, Section, Table, Text, words
+from pslrec.reporting._document import (
+    Block,
+    Chart,
+    Charts,
+    Document,
+    Section,
+    Table,
+    Text,
+    plus_minus,
+    words,
+)
 from pslrec.reporting._noise import improvement_area
 from pslrec.reporting._results import Gain
 from pslrec.reporting._text_table import TextTable
@@ -106,11 +116,7 @@ def stress_tables(summary: pl.DataFrame, base: str) -> dict[str, TextTable]:
 def _shown(row: Mapping[str, Any], base: str) -> list[str]:
     cells = [f"{row['level']:g}", row["loss"]]
     for name in METRICS:
-        text = f"{row[name]:.4f}"
-        deviation = row[f"{name}_deviation"]
-        if deviation is not None:
-            text += f" ± {deviation:.4f}"
-        cells.append(text)
+        cells.append(plus_minus(row[name], row[f"{name}_deviation"]))
     for name in METRICS:
         gain = row[f"{name}_improvement"]
         text = ""

@@ -143,14 +143,8 @@ def critical_difference_chart(
         "Ranks of the contestants for each user, averaged (1 is best). Those joined by a bar "
         "cannot be told apart (Nemenyi's test at 0.05)."
     )
-    return Chart(
-        title=title,
-        description=says,
-        body=group(parts),
-        size=(WIDTH, foot + 18 + ROW * n_rows),
-        legend=[],
-        data=Table(title, ["contestant", "mean rank"], rows),
-    )
+    data = Table(title, ["contestant", "mean rank"], rows)
+    return Chart(title, says, data, group(parts), (WIDTH, foot + 18 + ROW * n_rows))
 
 
 def _labels(

@@ -1,4 +1,4 @@
-"""A table of text, as Markdown and as LaTeX."""
+"""Tables of text, as Markdown and as LaTeX."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,24 +43,23 @@ class TextTable:
         | --- | ---: |
         | Gowalla | 29,858 |
         """
-        rule = ["---" if place < self.labels else "---:" for place in range(len(self.header))]
-        lines = [f"| {' | '.join(cells)} |" for cells in (self.header, rule, *self.rows)]
-        parts = [f"{'#' * level} {self.title}", "\n".join(lines), *self.notes]
-        return "\n\n".join(parts)
+        is_number = [place >= self.labels for place in range(len(self.header))]
+        table = pipe_table(self.header, self.rows, is_number)
+        return "\n\n".join([f"{'#' * level} {self.title}", table, *self.notes])
 
     def latex(self) -> str:
         """A `table` with `booktabs` rules."""
         columns = "l" * self.labels + "r" * (len(self.header) - self.labels)
-        body = [" & ".join(map(_escaped, cells)) + r" \\" for cells in self.rows]
-        notes = [_escaped(note) for note in self.notes]
+        body = [" & ".join(map(latex_text, cells)) + r" \\" for cells in self.rows]
+        notes = [latex_text(note) for note in self.notes]
         return "\n".join(
             [
                 r"\begin{table}[htbp]",
                 r"  \centering",
-                rf"  \caption{{{' '.join([_escaped(self.title) + '.', *notes])}}}",
+                rf"  \caption{{{' '.join([latex_text(self.title) + '.', *notes])}}}",
                 rf"  \begin{{tabular}}{{{columns}}}",
                 r"    \toprule",
-                "    " + " & ".join(map(_escaped, self.header)) + r" \\",
+                "    " + " & ".join(map(latex_text, self.header)) + r" \\",
                 r"    \midrule",
                 *(f"    {line}" for line in body),
                 r"    \bottomrule",
@@ -70,7 +69,50 @@ class TextTable:
         )
 
 
-def _escaped(text: str) -> str:
-    return "".join(
-        LATEX.get(character, character) for character in text.replace("**", "").replace("`", "")
-    )
+class Sheet:
+    """The cells of a table, filled in any order.
+
+    Args:
+        columns: their names, without that of the first, which names the rows.
+
+    >>> sheet = Sheet(["users", "items"])
+    >>> sheet.put("Gowalla", "items", "40,988")
+    >>> sheet.rows()
+    [['Gowalla', '', '40,988']]
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = columns
+        self._rows: dict[str, dict[str, str]] = {}
+
+    def put(self, row: str, column: str, text: str) -> None:
+        """Fill a cell; rows come in the order in which they got their first text."""
+        if text:
+            self._rows.setdefault(row, {})[column] = text
+
+    def rows(self) -> list[list[str]]:
+        """Every row that has a text, with its name."""
+        found = []
+        for name, texts in self._rows.items():
+            found.append([name, *(texts.get(column, "") for column in self.columns)])
+        return found
+
+
+def pipe_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], is_number: Sequence[bool]
+) -> str:
+    """A table of Markdown.
+
+    Args:
+        header: of the columns.
+        rows: cells, as many as there are columns.
+        is_number: which columns are on the right.
+    """
+    rule = ["---:" if is_right else "---" for is_right in is_number]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
+
+
+def latex_text(text: str) -> str:
+    """A text for LaTeX, without the marks that it has for Markdown."""
+    plain = text.replace("**", "").replace("`", "")
+    return "".join(LATEX.get(character, character) for character in plain)

@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import model_validator
 
-from pslrec.errors import ConfigError
-from pslrec.files import read_toml
 from pslrec.reproduction._published import Row, fits
+from pslrec.reproduction._strict import Strict, read_strict
 
 FILE = "causes.toml"
 UNKNOWN = "Not looked into"
 
 
-class Cause(BaseModel):
+class Cause(Strict):
     """Why some cells are far from what was printed; either `found` or `tried` is given.
 
     Args:
@@ -22,7 +21,6 @@ class Cause(BaseModel):
         tried: what was tried to find it, in vain.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     where: dict[str, Any]
     found: str = ""
     tried: str = ""
@@ -39,8 +37,7 @@ class Cause(BaseModel):
         return self.found or f"Not found, tried: {self.tried}"
 
 
-class _CausesFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _CausesFile(Strict):
     causes: tuple[Cause, ...] = ()
 
 
@@ -53,10 +50,7 @@ def read_causes(folder: Path) -> tuple[Cause, ...]:
     path = folder / FILE
     if not path.exists():
         return ()
-    try:
-        return _CausesFile.model_validate(read_toml(path, error=ConfigError)).causes
-    except ValidationError as error:
-        raise ConfigError(f"{path} does not hold causes: {error}") from error
+    return read_strict(path, _CausesFile, purpose="hold causes").causes
 
 
 def cause_of(row: Row, causes: tuple[Cause, ...]) -> Cause | None:

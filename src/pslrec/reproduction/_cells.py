@@ -7,25 +7,8 @@ from typing import Any
 
 from pslrec.config import RunConfig
 from pslrec.losses import LOSSES
-from pslrec.reporting import canonical
+from pslrec.reporting import RUN_COLUMNS, canonical
 
-# What makes two rows rows of the same run; the table they stand in is not part of it.
-IDENTITY = (
-    "dataset",
-    "backbone",
-    "loss",
-    "form",
-    "setting",
-    "noise",
-    "mode",
-    "protocol",
-    "seed",
-    "temperature",
-    "learning_rate",
-    "weight_decay",
-    "dimension",
-    "negatives",
-)
 Identity = tuple[str, ...]
 DISTINCT = " distinct"
 
@@ -152,8 +135,8 @@ def columns_of_settings(settings: Mapping[str, Any]) -> dict[str, str]:
 def identity_of(row: Mapping[str, str]) -> Identity:
     """What makes a row the row of a run; numbers count by value, however they are written.
 
-    >>> row = dict.fromkeys(IDENTITY, "") | {"weight_decay": "0"}
+    >>> row = dict.fromkeys(RUN_COLUMNS, "") | {"weight_decay": "0"}
     >>> identity_of(row) == identity_of(row | {"weight_decay": "0.0"})
     True
     """
-    return tuple(canonical(row[name]) for name in IDENTITY)
+    return tuple(canonical(row[name]) for name in RUN_COLUMNS)

@@ -4,26 +4,34 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from pslrec.errors import ConfigError
-from pslrec.files import read_toml
-from pslrec.reporting import BySeed, TextTable, verdict_over_seeds
+from pslrec.reporting import BySeed, SeedVerdict, TextTable, grouped, verdict_over_seeds
 from pslrec.reproduction._cells import DISTINCT
 from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import CUTOFFS, Results
+from pslrec.reproduction._strict import Strict, read_strict
 
 NAME = "claims"
 FILE = f"{NAME}.toml"
 PLACE = ("dataset", "backbone", "mode", "protocol")
 OTHER_READING = "other_reading_pct"
-NUMBERS = ("value_pct", "low_pct", "high_pct")
-COLUMNS = ("claim", *PLACE, "verdict", *NUMBERS, "seeds", "published_pct", OTHER_READING)
+COLUMNS = (
+    "claim",
+    *PLACE,
+    "verdict",
+    "value_pct",
+    "low_pct",
+    "high_pct",
+    "seeds",
+    "published_pct",
+    OTHER_READING,
+)
 UNDECIDED = "needs seeds"
 RULE = (
     "Every number is in percentage points and is claimed to be above 0. A claim holds if the 95 % "
@@ -32,15 +40,9 @@ RULE = (
     "has three taken for both). Each is judged by itself: with so many, one or two may hold or "
     "fail by chance."
 )
-# Values by seed, of ours or as printed, by place and metric.
-Values = list[tuple[Row, str, float]]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Claim(_Strict):
+class Claim(Strict):
     """A sentence and what it says about cells, which are given by columns of the results.
 
     Args:
@@ -69,13 +71,18 @@ class Claim(_Strict):
     unit: Literal["first", "second"] = "second"
     paired: bool = False
 
-    def sides(self, values: Values) -> tuple[BySeed, BySeed | None] | None:
-        """What to compare; `None` where a cell is missing."""
-        first = _side(values, self.metric, self.first, self.first_over)
+    def verdict(self, rows: Sequence[Row], source: str = "ours") -> SeedVerdict | None:
+        """What rows of one place say about it; `None` where a cell is missing.
+
+        Args:
+            rows: of results.
+            source: `ours`, or `published` for what the printed values say.
+        """
+        first = _side(rows, f"{source}_{self.metric}", self.first, self.first_over)
         second = None
         if self.second is not None:
             metric = self.second_metric or self.metric
-            second = _side(values, metric, self.second, self.second_over)
+            second = _side(rows, f"{source}_{metric}", self.second, self.second_over)
             if not second:
                 return None
         if self.paired and second is not None:
@@ -87,7 +94,7 @@ class Claim(_Strict):
             return None
         return self._directed(first, second)
 
-    def _directed(self, first: BySeed, second: BySeed | None) -> tuple[BySeed, BySeed | None]:
+    def _directed(self, first: BySeed, second: BySeed | None) -> SeedVerdict:
         unit = 1.0
         if second is not None and self.first_over is None:
             unit = fmean(second.values())
@@ -96,15 +103,14 @@ class Claim(_Strict):
         sign = 1.0
         if self.relation == "below":
             sign = -1.0
-        above = {}
-        for seed, value in first.items():
-            above[seed] = sign * value / unit - self.threshold
-        if second is None:
-            return above, None
-        return above, {seed: sign * value / unit for seed, value in second.items()}
+        above = {seed: sign * value / unit - self.threshold for seed, value in first.items()}
+        below = None
+        if second is not None:
+            below = {seed: sign * value / unit for seed, value in second.items()}
+        return verdict_over_seeds(above, below)
 
 
-class ClaimsFile(_Strict):
+class ClaimsFile(Strict):
     """What `claims.toml` holds.
 
     Args:
@@ -131,10 +137,7 @@ def read_claims(folder: Path) -> ClaimsFile | None:
     path = folder / FILE
     if not path.exists():
         return None
-    try:
-        return ClaimsFile.model_validate(read_toml(path, error=ConfigError))
-    except ValidationError as error:
-        raise ConfigError(f"{path} does not hold claims: {error}") from error
+    return read_strict(path, ClaimsFile, purpose="hold claims")
 
 
 def check(claims: ClaimsFile, results: Results) -> list[Row]:
@@ -144,31 +147,29 @@ def check(claims: ClaimsFile, results: Results) -> list[Row]:
         claims: what is claimed.
         results: the directory of CSVs.
     """
-    plain = _plain_rows(results.rows_of_runs())
-    lengths = _plain_rows(results.rows(CUTOFFS))
+    runs = results.rows_of_runs()
+    evidence = []
+    for row in (*runs, *map(_with_length, results.rows(CUTOFFS))):
+        # Runs that draw their negatives in another way than the paper say nothing about it.
+        if not row["negatives"].endswith(DISTINCT):
+            evidence.append(row)
     others = []
-    for row in results.rows_of_runs():
-        for setting, replacement in claims.other_reading.items():
-            if row["setting"] == replacement:
-                others.append(row | {"setting": setting})
+    for setting, replacement in claims.other_reading.items():
+        others += [row | {"setting": setting} for row in runs if row["setting"] == replacement]
+    elsewhere = grouped(others, _place)
     found = []
-    for place in dict.fromkeys(map(_place, [*plain, *lengths])):
-        here = [row for row in plain if _place(row) == place]
-        ours = _values(here, results.metrics, "ours")
-        printed = _values(here, results.metrics, "published")
-        elsewhere = [row for row in others if _place(row) == place]
-        other = _values(elsewhere, results.metrics, "ours")
-        for row in lengths:
-            if _place(row) == place:
-                for metric in ("recall", "ndcg"):
-                    ours.append((row, f"{metric}{row['k']}", float(row[metric])))
+    for place, rows in grouped(evidence, _place).items():
         for claim in claims.claims:
             complete = _with_defaults(claim, claims.defaults)
-            sides = complete.sides(ours)
-            if sides is not None:
-                row = _row(claim.text, place, verdict_over_seeds(*sides))
-                row["published_pct"] = _percentage(complete, printed)
-                row[OTHER_READING] = _percentage(complete, other)
+            ours = complete.verdict(rows)
+            if ours is not None:
+                low, high = ours.interval or (None, None)
+                row = {"claim": claim.text, **dict(zip(PLACE, place, strict=True))}
+                row |= {"verdict": ours.verdict, "value_pct": _percentage(ours.value)}
+                row |= {"low_pct": _percentage(low), "high_pct": _percentage(high)}
+                row["seeds"] = ours.seeds
+                row["published_pct"] = _value(complete.verdict(rows, "published"))
+                row[OTHER_READING] = _value(complete.verdict(elsewhere.get(place, [])))
                 found.append(row)
     return found
 
@@ -177,21 +178,10 @@ def _place(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in PLACE)
 
 
-def _plain_rows(rows: Iterable[Row]) -> list[Row]:
-    """Runs that draw their negatives in another way than the paper are no evidence."""
-    return [row for row in rows if not row["negatives"].endswith(DISTINCT)]
-
-
-def _values(rows: Iterable[Row], metrics: Sequence[str], source: str) -> Values:
-    found = []
-    for row in rows:
-        for metric in metrics:
-            text = row[f"{source}_{metric}"]
-            if text:
-                # What was printed has no seed: all rows of a cell repeat it.
-                seed = row["seed"] if source == "ours" else "0"
-                found.append((row | {"seed": seed}, metric, float(text)))
-    return found
+def _with_length(row: Row) -> Row:
+    """A row of `cutoffs.csv` with the columns that rows of runs have."""
+    values = {f"ours_{metric}{row['k']}": row[metric] for metric in ("recall", "ndcg")}
+    return row | values
 
 
 def _with_defaults(claim: Claim, defaults: Mapping[str, tuple[Any, ...]]) -> Claim:
@@ -204,46 +194,34 @@ def _with_defaults(claim: Claim, defaults: Mapping[str, tuple[Any, ...]]) -> Cla
 
 
 def _side(
-    values: Values, metric: str, cell: Mapping[str, Any], over: Mapping[str, Any] | None
+    rows: Sequence[Row], metric: str, cell: Mapping[str, Any], over: Mapping[str, Any] | None
 ) -> BySeed:
-    found = _by_seed(values, metric, cell)
+    found = _by_seed(rows, metric, cell)
     if over is None:
         return found
-    base = _by_seed(values, metric, over)
-    gains = {}
-    for seed, value in found.items():
-        if base.get(seed):
-            gains[seed] = value / base[seed] - 1
-    return gains
+    base = _by_seed(rows, metric, over)
+    return {seed: value / base[seed] - 1 for seed, value in found.items() if base.get(seed)}
 
 
-def _by_seed(values: Values, metric: str, cell: Mapping[str, Any]) -> BySeed:
+def _by_seed(rows: Sequence[Row], metric: str, cell: Mapping[str, Any]) -> BySeed:
     column = metric.replace("@", "")
     found: BySeed = {}
-    for row, name, value in values:
-        if name == column and fits(row, cell):
+    for row in rows:
+        if row.get(column) and fits(row, cell):
+            seed = int(row["seed"])
+            if column.startswith("published"):
+                # What was printed has no seed: all rows of a cell repeat it.
+                seed = 0
             # The metrics of the paper come first; `cutoffs.csv` repeats them.
-            found.setdefault(int(row["seed"]), value)
+            found.setdefault(seed, float(row[column]))
     return found
 
 
-def _row(text: str, place: tuple[str, ...], found: Any) -> Row:
-    low, high = found.interval or (None, None)
-    row = {"claim": text, **dict(zip(PLACE, place, strict=True))}
-    row |= {"verdict": found.verdict, "seeds": found.seeds}
-    for name, number in zip(NUMBERS, (found.value, low, high), strict=True):
-        row[name] = _shown(number)
-    return row
+def _value(found: SeedVerdict | None) -> str:
+    return _percentage(found.value if found is not None else None)
 
 
-def _percentage(claim: Claim, values: Values) -> str:
-    sides = claim.sides(values)
-    if sides is None:
-        return ""
-    return _shown(verdict_over_seeds(*sides).value)
-
-
-def _shown(share: float | None) -> str:
+def _percentage(share: float | None) -> str:
     if share is None:
         return ""
     return f"{100 * share:.2f}"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pslrec.errors import ConfigError
-from pslrec.reproduction._cells import IDENTITY, Cell, Identity, columns_of_settings
+from pslrec.reporting import RUN_COLUMNS
+from pslrec.reproduction._cells import Cell, Identity, columns_of_settings
 from pslrec.reproduction._paper import Part, read_paper
 from pslrec.reproduction._published import Published, fits
 
@@ -105,9 +106,9 @@ class Grid:
 
     def _check(self, choice: Choice) -> None:
         for column in choice.where:
-            if column not in IDENTITY:
+            if column not in RUN_COLUMNS:
                 raise ConfigError(
-                    f"`where` must name a column of the results: {', '.join(IDENTITY)}; "
+                    f"`where` must name a column of the results: {', '.join(RUN_COLUMNS)}; "
                     f"got `{column}`"
                 )
 

@@ -1,14 +1,22 @@
 """How results are laid out: losses down, ways to make them across, published numbers beside."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pslrec.reporting import ENOUGH_SEEDS, Result, TextTable, metric_title
-from pslrec.reproduction._gains import best_gain, gains_across, unusual, which
+from pslrec.reporting import (
+    ENOUGH_SEEDS,
+    Gain,
+    Result,
+    Sheet,
+    TextTable,
+    best_gain,
+    grouped,
+    metric_title,
+    position,
+)
 from pslrec.reproduction._grid import Grid
-from pslrec.reproduction._paper import Table
 from pslrec.reproduction._published import Row
-from pslrec.reproduction._summaries import compared_value, value_of, variant_of
+from pslrec.reproduction._summaries import compared_value, percent, value_of, variant_of
 
 VARIANT_TITLES = {
     "sampled": "sampled",
@@ -16,6 +24,8 @@ VARIANT_TITLES = {
     "catalog": "whole catalogue",
     "shared": "shared subsets",
 }
+# What names a row of a table.
+LINE = ("backbone", "loss", "form")
 # What rows of one significance test have in common.
 TESTED = ("table", "dataset", "backbone", "setting", "noise", "mode", "protocol", "negatives")
 ON_TEST = (
@@ -32,12 +42,17 @@ Variant = tuple[str, str]
 Place = tuple[str, str, str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Line:
-    """A row of a table: what was printed, and our runs by the way they were made."""
+    """A row of a table.
 
-    published: Mapping[str, float]
-    cells: dict[Variant, Result] = field(default_factory=dict)
+    Args:
+        printed: its name and what was published, without runs.
+        cells: our runs, by the way they were made.
+    """
+
+    printed: Result
+    cells: Mapping[Variant, Result]
 
 
 class Layout:
@@ -51,99 +66,95 @@ class Layout:
 
     def __init__(self, grid: Grid, name: str, significance: Sequence[Row] = ()) -> None:
         self._grid = grid
-        self._table: Table = grid.paper.tables[name]
-        self._improvement = self._table.improvement or grid.paper.improvement
+        self._table = grid.paper.tables[name]
+        self._gain = self._table.improvement or grid.paper.improvement
         self._significance = significance
         self._metrics = grid.metrics
 
-    def tables(self, summaries: Iterable[Result]) -> list[TextTable]:
+    def tables(self, cells: Iterable[Result]) -> list[TextTable]:
         """The tables of some cells."""
-        groups: dict[Place, list[Result]] = {}
-        for summary in summaries:
-            groups.setdefault(self._place(summary.key), []).append(summary)
         if self._table.across:
-            return self._across(groups)
-        unrun = self._unrun()
-        places = sorted({*groups, *unrun}, key=self._place_order)
+            return self._across(cells)
+        places = grouped(cells, self._place)
+        unrun = grouped(self._unrun(), self._place)
+        order = sorted({*places, *unrun}, key=self._place_order)
         # A table that has one setting only does not name it.
-        settings = {setting.partition(",")[0] for _, _, setting in places}
+        settings = {setting.partition(",")[0] for _, _, setting in order}
         found = []
-        for place in places:
+        for place in order:
             title = _title(*place, has_settings=len(settings) > 1)
-            found.append(self._plain(title, groups.get(place, []), unrun.get(place, {})))
+            found.append(self._plain(title, places.get(place, []), unrun.get(place, [])))
         return found
 
-    def _place(self, row: Mapping[str, str]) -> Place:
-        backbone = row["backbone"]
+    def _place(self, cell: Result) -> Place:
+        backbone = cell["backbone"]
         if self._table.one_table:
             backbone = ""
-        return row["dataset"], backbone, row["setting"]
+        return cell["dataset"], backbone, cell["setting"]
 
     def _place_order(self, place: Place) -> tuple[int, int, Place]:
         paper = self._grid.paper
         return position(place[0], paper.datasets), position(place[1], paper.backbones), place
 
-    def _unrun(self) -> dict[Place, dict[tuple[str, ...], Line]]:
-        """What was printed, by place and name of the row, if the table shows it without runs."""
-        found: dict[Place, dict[tuple[str, ...], Line]] = {}
+    def _unrun(self) -> list[Result]:
+        """What was printed, if the table shows it without runs."""
         if not self._table.show_unrun:
-            return found
+            return []
+        found = []
         for part in self._table.parts:
             for file in part.published:
                 for row in self._grid.published.rows(file):
-                    if row["dataset"] not in part.datasets:
-                        continue
-                    place = self._place(row | {"setting": part.setting})
-                    published = {m: float(row[m]) for m in self._metrics if row[m]}
-                    name = (row["backbone"], row["loss"], row.get("form", ""))
-                    found.setdefault(place, {}).setdefault(name, Line(published))
+                    if row["dataset"] in part.datasets:
+                        published = {m: float(row[m]) for m in self._metrics if row[m]}
+                        found.append(Result(row | {"setting": part.setting}, {}, published))
         return found
 
-    def _lines(
-        self, cells: Sequence[Result], unrun: Mapping[tuple[str, ...], Line]
-    ) -> dict[tuple[str, ...], Line]:
-        lines = {}
-        for name, line in unrun.items():
-            lines[name] = Line(line.published)
-        for cell in cells:
-            name = (cell["backbone"], cell["loss"], cell["form"])
+    def _lines(self, cells: Sequence[Result], unrun: Sequence[Result]) -> list[Line]:
+        printed: dict[tuple[str, ...], Result] = {}
+        for one in unrun:
+            printed.setdefault(one.named(LINE), one)
+        lines = []
+        for name, members in grouped(cells, lambda cell: cell.named(LINE)).items():
             # What was printed without a form is of the form that the loss has by itself.
-            plain = lines.pop((*name[:2], ""), None)
-            line = lines.setdefault(name, plain or Line(cell.published))
-            line.published = line.published or cell.published
-            line.cells.setdefault(variant_of(cell), cell)
-        return dict(sorted(lines.items(), key=self._line_order))
+            plain = printed.pop((*name[:2], ""), None)
+            known = [each.published for each in (plain, *members) if each is not None]
+            published = next(filter(None, known), {})
+            by_variant: dict[Variant, Result] = {}
+            for cell in members:
+                by_variant.setdefault(variant_of(cell), replace(cell, published=published))
+            lines.append(Line(Result(members[0].key, {}, published), by_variant))
+        lines += [Line(one, {}) for one in printed.values()]
+        return sorted(lines, key=self._line_order)
 
-    def _line_order(self, item: tuple[tuple[str, ...], Line]) -> tuple[object, ...]:
-        (backbone, loss, form), line = item
+    def _line_order(self, line: Line) -> tuple[object, ...]:
+        backbone, loss, form = line.printed.named(LINE)
         place = (position(loss, self._grid.paper.losses), loss, form)
         if not self._table.one_table:
             return place
         # A leaderboard: the best first; what was not printed comes last.
-        return -line.published.get(self._metrics[-1], 0.0), backbone, *place
+        return -line.printed.published.get(self._metrics[-1], 0.0), backbone, *place
 
-    def _plain(
-        self, title: str, cells: list[Result], unrun: Mapping[tuple[str, ...], Line]
-    ) -> TextTable:
+    def _plain(self, title: str, cells: list[Result], unrun: Sequence[Result]) -> TextTable:
         lines = self._lines(cells, unrun)
         variants = sorted({variant_of(cell) for cell in cells}, key=_variant_order)
-        has_forms = len({name[:2] for name in lines}) < len(lines)
-        rows = []
-        for name, line in lines.items():
-            rows.append([self._label(name, has_forms), *self._numbers(line, variants)])
-        header = ["loss"]
-        for metric in self._metrics:
-            header.append(f"published {metric_title(metric)}")
-        for kind, protocol in variants:
+        headings = [_heading(metric) for metric in self._metrics]
+        for variant in variants:
+            headings += [_heading(metric, variant) for metric in self._metrics]
+        sheet = Sheet(headings)
+        has_forms = len({line.printed.named(LINE[:2]) for line in lines}) < len(lines)
+        for line in lines:
+            label = self._label(line, has_forms)
             for metric in self._metrics:
-                header.append(f"{metric_title(metric)}, {VARIANT_TITLES[kind]}, {protocol}")
-        is_compared = self._improvement is not None and not self._table.one_table
-        if is_compared and not has_forms:
-            rows += self._gains(lines, variants)
-        return TextTable(title, header, rows, self._notes(cells, lines))
+                sheet.put(label, _heading(metric), _printed(line.printed, metric))
+                for variant, cell in line.cells.items():
+                    sheet.put(label, _heading(metric, variant), compared_value(cell, metric))
+        if self._gain is not None and not self._table.one_table and not has_forms:
+            self._put_gains(sheet, self._gain, lines, variants)
+        notes = self._notes(cells, lines)
+        return TextTable(title, ["loss", *headings], sheet.rows(), notes)
 
-    def _label(self, name: tuple[str, ...], has_forms: bool) -> str:
-        backbone, loss, form = name
+    def _label(self, line: Line, has_forms: bool) -> str:
+        backbone, loss, form = line.printed.named(LINE)
         parts = [loss]
         if self._table.one_table:
             parts.insert(0, backbone)
@@ -151,23 +162,7 @@ class Layout:
             parts.append(form)
         return ", ".join(parts)
 
-    def _numbers(self, line: Line, variants: Sequence[Variant]) -> list[str]:
-        texts = []
-        for metric in self._metrics:
-            text = ""
-            if metric in line.published:
-                text = f"{line.published[metric]:.4f}"
-            texts.append(text)
-        for variant in variants:
-            for metric in self._metrics:
-                text = ""
-                if variant in line.cells:
-                    cell = replace(line.cells[variant], published=line.published)
-                    text = compared_value(cell, metric)
-                texts.append(text)
-        return texts
-
-    def _notes(self, cells: list[Result], lines: Mapping[tuple[str, ...], Line]) -> list[str]:
+    def _notes(self, cells: list[Result], lines: Iterable[Line]) -> list[str]:
         notes = []
         if cells:
             notes.append(seeds_note(cells))
@@ -177,40 +172,31 @@ class Layout:
                 break
         if any(cell.is_selected_on_test for cell in cells):
             notes.append(ON_TEST)
-        if not all(line.cells for line in lines.values()):
+        if not all(line.cells for line in lines):
             notes.append(UNRUN)
         return notes
 
-    def _gains(
-        self, lines: Mapping[tuple[str, ...], Line], variants: Sequence[Variant]
-    ) -> list[list[str]]:
-        """The gain below a table, with the tests of it; rows without any number are left out."""
-        assert self._improvement is not None
+    def _put_gains(
+        self, sheet: Sheet, gain: Gain, lines: Sequence[Line], variants: Sequence[Variant]
+    ) -> None:
+        """The gain below a table, with the tests of it."""
         metric = self._metrics[-1]
-        before = [""] * (len(self._metrics) - 1)
-        printed = {}
-        for (_, loss, _), line in lines.items():
-            if metric in line.published:
-                printed[loss] = {"": line.published[metric]}
-        gain, _ = best_gain(printed, self._improvement)
-        gains = [f"**Imp. %** of {self._improvement.title}", *before, gain]
-        users = ["p of Imp., paired t-test over users", *before, ""]
-        seeds = ["p of Imp., paired t-test over seeds", *before, ""]
+        name = f"**Imp. %** of {gain.title}"
+        printed, _ = best_gain([line.printed for line in lines], metric, gain, is_published=True)
+        sheet.put(name, _heading(metric), percent(printed))
         for variant in variants:
+            column = _heading(metric, variant)
             cells = {}
-            for (_, loss, _), line in lines.items():
+            for line in lines:
                 if variant in line.cells:
-                    cells[loss] = line.cells[variant]
-            ours = {loss: cell.ours[metric] for loss, cell in cells.items()}
-            gain, best = best_gain(ours, self._improvement)
-            test: Mapping[str, str] = {}
-            if gain:
-                gain += which(best, self._improvement)
+                    cells[line.printed["loss"]] = line.cells[variant]
+            share, best = best_gain(list(cells.values()), metric, gain)
+            if share is not None:
+                sheet.put(name, column, percent(share) + _which(best, gain))
                 test = self._tested(cells[best], metric)
-            gains += [*before, gain]
-            users += [*before, test.get("users_t_test", "")]
-            seeds += [*before, test.get("seeds_t_test", "")]
-        return [row for row in (gains, users, seeds) if any(row[1:])]
+                for kind in ("users", "seeds"):
+                    row = f"p of Imp., paired t-test over {kind}"
+                    sheet.put(row, column, test.get(f"{kind}_t_test", ""))
 
     def _tested(self, cell: Result, metric: str) -> Row:
         for row in self._significance:
@@ -220,48 +206,76 @@ class Layout:
                 return row
         return {}
 
-    def _across(self, groups: Mapping[Place, Sequence[Result]]) -> list[TextTable]:
+    def _across(self, cells: Iterable[Result]) -> list[TextTable]:
         """A table per data set, backbone, way to make it, and metric."""
-        by_way: dict[tuple[str, str, Variant], list[Result]] = {}
-        for cells in groups.values():
-            for cell in cells:
-                way = (cell["dataset"], cell["backbone"], variant_of(cell))
-                by_way.setdefault(way, []).append(cell)
+        ways = grouped(cells, lambda cell: (cell["dataset"], cell["backbone"], variant_of(cell)))
 
         def order(way: tuple[str, str, Variant]) -> tuple[object, ...]:
             return position(way[0], self._grid.paper.datasets), way[1:]
 
         found = []
-        for way in sorted(by_way, key=order):
+        for way in sorted(ways, key=order):
+            dataset, backbone, (kind, protocol) = way
+            title = f"{dataset}, {backbone}, {VARIANT_TITLES[kind]}, {protocol}"
             for metric in reversed(self._metrics):
-                found.append(self._curve(way, by_way[way], metric))
+                found.append(self._curve(title, ways[way], metric))
         return found
 
-    def _curve(
-        self, way: tuple[str, str, Variant], cells: Sequence[Result], metric: str
-    ) -> TextTable:
-        dataset, backbone, (kind, protocol) = way
-        levels = sorted({float(cell[self._table.across]) for cell in cells})
-        found: dict[tuple[str, str], dict[float, Result]] = {}
-        for cell in cells:
-            name = (cell["setting"], cell["loss"])
-            found.setdefault(name, {})[float(cell[self._table.across])] = cell
+    def _curve(self, title: str, cells: Sequence[Result], metric: str) -> TextTable:
+        across = self._table.across
+        levels = sorted({float(cell[across]) for cell in cells})
+        sheet = Sheet([f"{level:g}" for level in levels])
         losses = self._grid.paper.losses
-        rows = []
-        for setting, loss in sorted(found, key=lambda name: (position(name[1], losses), name)):
-            row = [loss + unusual(setting)]
-            for level in levels:
-                row.append(_pair(found[setting, loss].get(level), metric))
-            rows.append(row)
-        if self._improvement is not None:
-            rows += gains_across(found, levels, metric, self._improvement)
-        printed = ""
+        for cell in sorted(
+            cells, key=lambda cell: (position(cell["loss"], losses), cell["setting"])
+        ):
+            text = " / ".join(filter(None, (value_of(cell, metric), _printed(cell, metric))))
+            label = cell["loss"] + _unusual(cell["setting"])
+            sheet.put(label, f"{float(cell[across]):g}", text)
+        if self._gain is not None:
+            places = grouped(cells, lambda cell: (cell["setting"], float(cell[across])))
+            for setting, level in sorted(places):
+                members = places[setting, level]
+                ours, _ = best_gain(members, metric, self._gain)
+                printed, _ = best_gain(members, metric, self._gain, is_published=True)
+                if ours is not None:
+                    texts = (percent(ours), percent(printed))
+                    row = f"**Imp. %** of {self._gain.title}{_unusual(setting)}"
+                    sheet.put(row, f"{level:g}", " / ".join(filter(None, texts)))
+        note = seeds_note(cells)
         if any(cell.published for cell in cells):
-            printed = "Ours, then the published value. "
-        heads = [self._table.across_title or self._table.across, *(f"{p:g}" for p in levels)]
-        way_title = f"{dataset}, {backbone}, {VARIANT_TITLES[kind]}, {protocol}"
-        title = f"{metric_title(metric)}: {way_title}"
-        return TextTable(title, heads, rows, [printed + seeds_note(cells)])
+            note = f"Ours, then the published value. {note}"
+        header = [self._table.across_title or across, *sheet.columns]
+        return TextTable(f"{metric_title(metric)}: {title}", header, sheet.rows(), [note])
+
+
+def _heading(metric: str, variant: Variant | None = None) -> str:
+    if variant is None:
+        return f"published {metric_title(metric)}"
+    kind, protocol = variant
+    return f"{metric_title(metric)}, {VARIANT_TITLES[kind]}, {protocol}"
+
+
+def _printed(cell: Result, metric: str) -> str:
+    if metric not in cell.published:
+        return ""
+    return f"{cell.published[metric]:.4f}"
+
+
+def _which(loss: str, gain: Gain) -> str:
+    """Which of several losses is the best, without what all their names begin with."""
+    if len(gain.of) == 1:
+        return ""
+    shared = gain.of[0].partition("-")[0] + "-"
+    if all(name.startswith(shared) for name in gain.of):
+        loss = loss.removeprefix(shared)
+    return f" ({loss})"
+
+
+def _unusual(setting: str) -> str:
+    """What differs from the paper in a setting, in brackets."""
+    _, comma, rest = setting.partition(", ")
+    return f" ({rest})" if comma else ""
 
 
 def _title(dataset: str, backbone: str, setting: str, *, has_settings: bool) -> str:
@@ -288,20 +302,3 @@ def seeds_note(cells: Sequence[Result]) -> str:
     if fewest == most:
         return f"{most} seeds; {said}"
     return f"{fewest} to {most} seeds; {said} Imp. is of the seeds that both have."
-
-
-def position(name: str, order: Iterable[str]) -> int:
-    """Where a name stands; names that are not listed come last."""
-    listed = list(order)
-    if name in listed:
-        return listed.index(name)
-    return len(listed)
-
-
-def _pair(cell: Result | None, metric: str) -> str:
-    if cell is None:
-        return ""
-    text = value_of(cell, metric)
-    if metric in cell.published:
-        text += f" / {cell.published[metric]:.4f}"
-    return text

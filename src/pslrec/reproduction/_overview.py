@@ -11,12 +11,13 @@ from pslrec.reporting import (
     agreement_chart,
     agreement_of,
     metric_title,
+    position,
     standalone_svg,
 )
 from pslrec.reproduction._causes import UNKNOWN, Cause, cause_of, read_causes
 from pslrec.reproduction._cells import DISTINCT, label_of, loss_label, way_label
 from pslrec.reproduction._grid import Grid
-from pslrec.reproduction._layouts import VARIANT_TITLES, position
+from pslrec.reproduction._layouts import VARIANT_TITLES
 from pslrec.reproduction._presentation import presentation_of
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import Results

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from pslrec.errors import ConfigError
-from pslrec.files import read_toml
+from pslrec.reporting import Gain
+from pslrec.reproduction._strict import Strict, read_strict
 
 FILE = "paper.toml"
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -15,31 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 COLLECTIONS = (PACKAGE / "papers", PACKAGE.parents[1] / "reproductions")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Improvement(_Strict):
-    """The gain that a paper prints below its tables: of the best of some losses over another."""
-
-    of: tuple[str, ...]
-    over: str
-    name: str = ""
-
-    @property
-    def title(self) -> str:
-        """What is compared with what.
-
-        >>> Improvement(of=("A", "B"), over="SL").title
-        'the best of A, B over SL'
-        """
-        name = self.name or self.of[0]
-        if not self.name and len(self.of) > 1:
-            name = f"the best of {', '.join(self.of)}"
-        return f"{name} over {self.over}"
-
-
-class Part(_Strict):
+class Part(Strict):
     """Cells of a table: every combination of data sets, backbones, losses, values and variants.
 
     Args:
@@ -67,7 +44,7 @@ class Part(_Strict):
     variants: tuple[str, ...] = ("",)
 
 
-class Table(_Strict):
+class Table(Strict):
     """A table of a paper, and how it is laid out.
 
     Args:
@@ -84,12 +61,12 @@ class Table(_Strict):
     parts: tuple[Part, ...] = ()
     across: str = ""
     across_title: str = ""
-    improvement: Improvement | None = None
+    improvement: Gain | None = None
     one_table: bool = False
     show_unrun: bool = False
 
 
-class PaperFile(_Strict):
+class PaperFile(Strict):
     """What `paper.toml` holds.
 
     Args:
@@ -116,7 +93,7 @@ class PaperFile(_Strict):
     losses: dict[str, dict[str, Any]]
     exceptions: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    improvement: Improvement | None = None
+    improvement: Gain | None = None
     tables: dict[str, Table]
 
     def named(self, kind: str) -> dict[str, str]:
@@ -137,10 +114,7 @@ def read_paper(folder: Path) -> PaperFile:
         folder: of the paper.
     """
     path = folder / FILE
-    try:
-        paper = PaperFile.model_validate(read_toml(path, error=ConfigError))
-    except ValidationError as error:
-        raise ConfigError(f"{path} does not describe a paper: {error}") from error
+    paper = read_strict(path, PaperFile, purpose="describe a paper")
     for name, table in paper.tables.items():
         for part in table.parts:
             _check_names(paper, part, f"{path}, table `{name}`")

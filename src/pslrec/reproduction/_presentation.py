@@ -1,6 +1,6 @@
 """How a report shows the results of a paper."""
 
-from pslrec.reporting import Gain, Presentation
+from pslrec.reporting import Presentation
 from pslrec.reproduction import _claims
 from pslrec.reproduction._grid import Grid
 
@@ -13,14 +13,11 @@ def presentation_of(grid: Grid) -> Presentation:
     """
     paper = grid.paper
     said = _claims.read_claims(grid.folder)
-    gain = None
-    if paper.improvement is not None:
-        gain = Gain(paper.improvement.of, paper.improvement.over)
     return Presentation(
         title=paper.title,
         tables={name: table.title for name, table in paper.tables.items()},
         losses=list(paper.losses),
-        gain=gain,
+        gain=paper.improvement,
         tolerance=paper.tolerance,
         other_reading=said.other_reading_says if said else "",
         protocol=str(paper.settings.get("evaluation.protocol", "strict")),

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pslrec.reporting import canonical, read_results
-from pslrec.reproduction._cells import IDENTITY
+from pslrec.reporting import RUN_COLUMNS, canonical, read_results
 
 Row = dict[str, str]
 
@@ -73,7 +72,7 @@ class Published:
 
 
 def _is_about(row: Row, columns: Mapping[str, str]) -> bool:
-    said = {name: row[name] for name in IDENTITY if row.get(name)}
+    said = {name: row[name] for name in RUN_COLUMNS if row.get(name)}
     return fits(columns, said)
 
 

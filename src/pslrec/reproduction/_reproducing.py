@@ -1,6 +1,5 @@
 """A table from its cells to its pages: run what is missing, compare, render."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from pslrec.reproduction._results import (
     row_of,
 )
 from pslrec.reproduction._running import COMMIT, Runner, Task, Watcher, key_of
-from pslrec.studies import PER_USER, Study
+from pslrec.studies import PER_USER, Clock, Study
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,7 @@ class Reproduction:
         elif not places.is_own:
             added = places.runs / "results"
             self.results = Results(added, self.grid.metrics, below=self.recorded)
-        self._deadline = float("inf")
-        if budget is not None:
-            self._deadline = time.monotonic() + budget
+        self._clock = Clock(budget)
         self._workers = workers
         self._provision = places.provision()
         rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
@@ -104,8 +101,8 @@ class Reproduction:
             task = Task(cell, self._costs.seconds(cell))
             if cell.identity in known:
                 task.state = "done"
-                task.is_recorded = True
-                task.message = self._described(known[cell.identity])
+                task.recorded = known[cell.identity]
+                task.message = self._described(task.recorded)
             elif not self._provision.is_there(cell.source, cell.split):
                 task.state = "absent"
                 task.message = self._provision.how_to_get(cell.source)
@@ -121,7 +118,7 @@ class Reproduction:
         """
         tasks = self.plan(table)
         self._copy_rows(table, tasks)
-        runner = Runner(self._study(), self._provision, self._record, watch, self._deadline)
+        runner = Runner(self._study(), self._provision, self._record, watch, self._clock)
         runner.run(tasks, workers=self._workers)
         return tasks
 
@@ -131,14 +128,11 @@ class Reproduction:
 
     def _copy_rows(self, table: str, tasks: Iterable[Task]) -> None:
         """Take over the rows of runs that stand in another table."""
-        here = by_identity(self.results.rows(table))
-        known = by_identity(self.results.rows_of_runs())
         rows = []
         for task in tasks:
-            identity = task.cell.identity
-            if task.is_recorded and identity not in here:
+            if task.recorded is not None and task.recorded["table"] != table:
                 published = published_columns(task.cell, self.grid.metrics)
-                rows.append(known[identity] | {"table": table} | published)
+                rows.append({**task.recorded, "table": table, **published})
         self.results.add(table, rows)
 
     def _record(self, cell: Cell, found: Mapping[str, Any]) -> str:
@@ -149,7 +143,7 @@ class Reproduction:
         self._write_page(cell.table)
         return self._described(row)
 
-    def _described(self, row: Row) -> str:
+    def _described(self, row: Mapping[str, str]) -> str:
         parts = []
         for metric in self.grid.metrics:
             text = f"{metric_title(metric)} {float(row[f'ours_{metric}']):.4f}"

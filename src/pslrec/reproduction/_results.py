@@ -9,8 +9,8 @@ from typing import Any
 
 from pslrec.errors import ConfigError
 from pslrec.files import exclusive, make_directory, write_text
-from pslrec.reporting import read_results
-from pslrec.reproduction._cells import IDENTITY, Cell, Identity, identity_of
+from pslrec.reporting import RUN_COLUMNS, read_results
+from pslrec.reproduction._cells import Cell, Identity, identity_of
 from pslrec.reproduction._published import Row
 
 CUTOFFS = "cutoffs"
@@ -25,7 +25,7 @@ def columns_of(metrics: Sequence[str]) -> tuple[str, ...]:
     ours = [f"ours_{metric}" for metric in metrics]
     published = [f"published_{metric}" for metric in metrics]
     last = ("published_in", "selected_on_test", "best_epoch", "seconds", "commit")
-    return ("table", *IDENTITY, *ours, *published, *last)
+    return ("table", *RUN_COLUMNS, *ours, *published, *last)
 
 
 def row_of(cell: Cell, metrics: Sequence[str], found: Mapping[str, Any], commit: str) -> Row:
@@ -48,7 +48,7 @@ def row_of(cell: Cell, metrics: Sequence[str], found: Mapping[str, Any], commit:
     row["best_epoch"] = str(found["best_epoch"])
     row["seconds"] = str(round(found["seconds_per_epoch"] * found["trained_epochs"]))
     row["commit"] = commit
-    return {name: row[name] for name in columns_of(names)}
+    return row
 
 
 def published_columns(cell: Cell, metrics: Sequence[str]) -> Row:
@@ -134,7 +134,7 @@ class Results:
 
     def add_cutoffs(self, rows: Sequence[Row]) -> None:
         """Put in the values at every list length, of all tables together."""
-        columns = ("table", *IDENTITY, "k", "recall", "ndcg")
+        columns = ("table", *RUN_COLUMNS, "k", "recall", "ndcg")
         self.merge(
             CUTOFFS,
             rows,

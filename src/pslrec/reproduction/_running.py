@@ -18,6 +18,7 @@ from pslrec.reproduction._provision import Provision
 from pslrec.studies import (
     Attempt,
     BudgetSpent,
+    Clock,
     Study,
     StudyEvent,
     Trial,
@@ -58,7 +59,7 @@ class Task:
         state: `busy` is what another process works on.
         share: of its epochs that are done.
         message: why it failed, or its values.
-        is_recorded: whether its row was there before, so that nothing had to be run.
+        recorded: its row, if that was there before, so that nothing has to be run.
     """
 
     cell: Cell
@@ -66,7 +67,7 @@ class Task:
     state: State = "waiting"
     share: float = 0.0
     message: str = ""
-    is_recorded: bool = False
+    recorded: Mapping[str, str] | None = None
 
     @property
     def seconds_left(self) -> float:
@@ -117,7 +118,7 @@ class Runner:
         provision: where data come from.
         record: writes down what came out of a cell, and gives it in words.
         watch: is told whenever something changes.
-        deadline: of the monotonic clock, after which nothing is begun.
+        clock: when its time is over, nothing is begun.
     """
 
     def __init__(
@@ -126,13 +127,13 @@ class Runner:
         provision: Provision,
         record: Callable[[Cell, Mapping[str, Any]], str],
         watch: Watcher,
-        deadline: float = float("inf"),
+        clock: Clock,
     ) -> None:
         self._study = study
         self._provision = provision
         self._record = record
         self._watch = watch
-        self._deadline = deadline
+        self._clock = clock
         self._tasks: Sequence[Task] = ()
         self._by_key: dict[str, Task] = {}
         self._running: Task | None = None
@@ -157,14 +158,11 @@ class Runner:
                     cells.append(cell)
                 else:
                     self._watch(tasks)
-        budget = None
-        if self._deadline < float("inf"):
-            budget = max(self._deadline - time.monotonic(), 0.0)
         trials = run_cells(
             self._study,
             cells,
             make_cell,
-            budget_seconds=budget,
+            budget_seconds=self._clock.left,
             workers=workers,
             wait=False,
             listener=self._listen,
@@ -217,7 +215,7 @@ class Runner:
         elif trial.state == "failed":
             task.state = "failed"
             task.message = trial.reason
-        elif time.monotonic() >= self._deadline:
+        elif self._clock.left == 0:
             task.state = "stopped"
         elif task.state == "running":
             # It was left, though there was time.

@@ -1,14 +1,13 @@
 """Whether two losses differ by more than chance: paired over users, and paired over seeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from pslrec.artifacts import read_tensors
-from pslrec.evaluation import compare
-from pslrec.reporting import ENOUGH_SEEDS, Result, results_of
+from pslrec.evaluation import compare, t_test
+from pslrec.reporting import ENOUGH_SEEDS, Result, grouped, results_of
 from pslrec.reproduction._cells import Identity, identity_of
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._layouts import TESTED
@@ -42,16 +41,15 @@ def update(grid: Grid, results: Results, table: str, per_user: Mapping[Identity,
     gain = grid.paper.improvement
     if gain is None:
         return
-    by_group: dict[tuple[str, ...], dict[str, Result]] = {}
-    for summary in results_of(results.rows(table)):
-        losses = by_group.setdefault(tuple(summary[name] for name in TESTED), {})
+    cells = []
+    for cell in results_of(results.rows(table)):
         # The form that a loss has by itself comes first in the grid.
-        usual = grid.paper.losses.get(summary["loss"], {}).get("form", "")
-        if summary["form"] == usual:
-            losses[summary["loss"]] = summary
+        if cell["form"] == grid.paper.losses.get(cell["loss"], {}).get("form", ""):
+            cells.append(cell)
     before = {tuple(row[name] for name in KEY): row for row in results.rows(NAME)}
     rows = []
-    for group, losses in by_group.items():
+    for group, members in grouped(cells, lambda cell: cell.named(TESTED)).items():
+        losses = {cell["loss"]: cell for cell in members}
         for loss in gain.of:
             if loss in losses and gain.over in losses:
                 for metric, column in zip(grid.paper.metrics, grid.metrics, strict=True):
@@ -66,35 +64,23 @@ def update(grid: Grid, results: Results, table: str, per_user: Mapping[Identity,
 def _tested(
     pair: tuple[Result, Result], metric: str, column: str, per_user: Mapping[Identity, Path]
 ) -> Row:
-    first, second = (summary.ours[column] for summary in pair)
+    first, second = (cell.ours[column] for cell in pair)
     seeds = sorted(first.keys() & second.keys())
     differences = [second[seed] - first[seed] for seed in seeds]
-    row = {"difference": "", "n_seeds": str(len(seeds)), "seeds_t_test": _over_seeds(differences)}
+    row = {"difference": "", "n_seeds": str(len(seeds)), "seeds_t_test": ""}
     if differences:
         row["difference"] = f"{np.mean(differences):.5f}"
-    values: list[list[np.ndarray]] = [[], []]
+    if len(differences) >= ENOUGH_SEEDS:
+        row["seeds_t_test"] = f"{t_test(differences):.2g}"
+    values = []
     for seed in seeds:
-        found = []
-        for summary in pair:
-            path = per_user.get(identity_of({**summary.key, "seed": seed}))
-            if path is not None and path.exists():
-                found.append(read_tensors(path)[0][metric].double().numpy())
-        if len(found) == len(pair):
-            for of_loss, of_seed in zip(values, found, strict=True):
-                of_loss.append(of_seed)
-    if values[0]:
-        test = compare(np.mean(values[0], axis=0), np.mean(values[1], axis=0))
+        paths = [per_user.get(identity_of({**cell.key, "seed": seed})) for cell in pair]
+        known = [path for path in paths if path is not None and path.exists()]
+        if len(known) == len(pair):
+            values.append([read_tensors(path)[0][metric].double().numpy() for path in known])
+    if values:
+        test = compare(*np.mean(values, axis=0))
         row["n_users"] = str(test.n_users)
         row["users_t_test"] = f"{test.t_test:.2g}"
         row["users_wilcoxon"] = f"{test.wilcoxon:.2g}"
     return row
-
-
-def _over_seeds(differences: Iterable[float]) -> str:
-    values = list(differences)
-    if len(values) < ENOUGH_SEEDS:
-        return ""
-    if np.ptp(values) == 0:
-        # Exactly the same each time: no chance is left.
-        return "1" if values[0] == 0 else "0"
-    return f"{float(stats.ttest_1samp(values, 0.0).pvalue):.2g}"

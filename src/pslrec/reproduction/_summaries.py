@@ -1,6 +1,6 @@
 """Cells in words: mean and deviation over seeds, and whether a printed value is near."""
 
-from pslrec.reporting import Result
+from pslrec.reporting import Result, plus_minus
 from pslrec.reproduction._cells import DISTINCT
 
 
@@ -18,11 +18,7 @@ def value_of(cell: Result, metric: str) -> str:
     >>> value_of(Result({}, {"ndcg20": {"1": 0.1, "2": 0.11, "3": 0.12}}, {}), "ndcg20")
     '0.1100 ± 0.0100'
     """
-    text = f"{cell.mean(metric):.4f}"
-    deviation = cell.deviation(metric)
-    if deviation is not None:
-        text += f" ± {deviation:.4f}"
-    return text
+    return plus_minus(cell.mean(metric), cell.deviation(metric))
 
 
 def compared_value(cell: Result, metric: str) -> str:
@@ -43,11 +39,13 @@ def compared_value(cell: Result, metric: str) -> str:
     return text
 
 
-def percent(share: float) -> str:
-    """With sign and one decimal.
+def percent(share: float | None) -> str:
+    """With sign and one decimal; nothing where it is not known.
 
-    >>> percent(0.0234)
-    '+2.3 %'
+    >>> percent(0.0234), percent(None)
+    ('+2.3 %', '')
     """
+    if share is None:
+        return ""
     # Adding 0 takes the sign off a negative zero.
     return f"{round(100 * share, 1) + 0.0:+.1f} %"

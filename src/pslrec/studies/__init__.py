@@ -57,7 +57,7 @@ from pslrec.studies._stress import StressPlan, stress, summarize
 from pslrec.studies._stress_files import write_stress
 from pslrec.studies._study import Study
 from pslrec.studies._tuning import tune
-from pslrec.studies._working import Listener, StudyEvent, Work, run_cells
+from pslrec.studies._working import Clock, Listener, StudyEvent, Work, run_cells
 from pslrec.studies._works import PER_USER, run_cell, train_cell
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "Attempt",
     "BudgetSpent",
     "Cell",
+    "Clock",
     "ComparisonPlan",
     "Effort",
     "Listener",

@@ -103,12 +103,7 @@ class Trained:
 
     def seeded(self, settings: Mapping[str, Any], seed: int) -> Cell:
         """The run with some settings and a seed."""
-        cell = self.cell({**settings, "training.seed": seed})
-        return Cell(cell.key, {"contestant": self.name, "seed": seed}, cell.task)
-
-    def seeds(self, seeds: list[int]) -> list[int]:
-        """Those that give different runs."""
-        return seeds
+        return self.cell({**settings, "training.seed": seed})
 
     @cached_property
     def epochs(self) -> int:
@@ -156,21 +151,9 @@ class Fitted:
 
     def seeded(self, settings: Mapping[str, Any], seed: int) -> Cell:
         """The baseline with some options and a seed, if it takes one."""
-        options = dict(settings)
-        if self._takes_seed:
-            options["seed"] = seed
-        cell = self.cell(options)
-        return Cell(cell.key, {"contestant": self.name, "seed": seed}, cell.task)
-
-    def seeds(self, seeds: list[int]) -> list[int]:
-        """One of them, unless the baseline draws something at random."""
-        if self._takes_seed:
-            return seeds
-        return seeds[:1]
-
-    @property
-    def _takes_seed(self) -> bool:
-        return "seed" in inspect.signature(BASELINES[self.name]).parameters
+        if "seed" in inspect.signature(BASELINES[self.name]).parameters:
+            return self.cell({**settings, "seed": seed})
+        return self.cell(settings)
 
     @staticmethod
     def train(attempt: Attempt) -> dict[str, Any]:
@@ -250,13 +233,6 @@ def _fitted(attempt: Attempt, *, on_test: bool) -> dict[str, Any]:
         test = evaluated("test", fitted, dataset)
         keep_users(attempt, test)
         found["test"] = test.metrics
-    write_text(path, json.dumps(_plain(found), indent=1) + "\n")
+    # Numbers of numpy, which JSON does not know, say what they are in Python.
+    write_text(path, json.dumps(found, indent=1, default=np.generic.item) + "\n")
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, np.generic):
-        return value.item()
-    return value

@@ -1,8 +1,7 @@
 """A comparison: every contestant is tuned alike, then trained with several seeds, then tested."""
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from pslrec.studies._candidates import Candidate, Fitted, Trained, named_space
 from pslrec.studies._cells import Cell, StageStarted
 from pslrec.studies._comparison_files import write_comparison
 from pslrec.studies._comparison_summary import summarized
-from pslrec.studies._plan import Chosen, ComparisonPlan
-from pslrec.studies._searching import Effort, TuningResult, open_search, search, write_search
+from pslrec.studies._plan import ComparisonPlan
+from pslrec.studies._searching import Effort, TuningResult, search, write_search
 from pslrec.studies._space import Space
-from pslrec.studies._study import Study
-from pslrec.studies._warnings import edge_warnings, epoch_warnings
-from pslrec.studies._working import Listener, run_cells
+from pslrec.studies._study import TABLE_FILE, Study
+from pslrec.studies._working import Clock, Listener, run_cells
 
 
 def compare_contestants(
@@ -53,17 +51,16 @@ def compare_contestants(
             "there is no validation part to tune on, and nothing is chosen on the test part; "
             "set `data.validation` to fraction"
         )
-    clock = _Clock(budget_seconds)
+    clock = Clock(budget_seconds)
     contestants = plan.contestants(config)
     tuning = _Tuning(plan, out, clock, workers, storage, listener)
     # First what is free, so that several processes begin with different contestants.
     for contestant in contestants:
         tuning.work(contestant, wait=False)
     chosen = [tuning.work(contestant, wait=True) for contestant in contestants]
-    if any(each is None for each in chosen):
+    if not all(result.is_complete for result in chosen):
         return None
-    settled = [each for each in chosen if each is not None]
-    cells = _final_cells(contestants, settled, plan, config.training.seed)
+    cells = _final_cells(contestants, chosen, plan, config.training.seed)
     if listener is not None and not (out / "comparison.json").exists():
         listener(StageStarted("running the chosen settings"))
     trials = run_cells(
@@ -79,7 +76,7 @@ def compare_contestants(
         return None
     by_key = {trial.key: trial for trial in trials}
     groups = [[by_key[cell.key] for cell in group] for group in cells]
-    found = summarized(config, plan, contestants, settled, groups)
+    found = summarized(config, plan, contestants, chosen, groups)
     write_comparison(found, out)
     return found
 
@@ -91,31 +88,21 @@ def run_contestant(attempt: Attempt) -> dict[str, Any]:
     return Fitted.run(attempt)
 
 
-class _Clock:
-    def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
-
-    @property
-    def left(self) -> float | None:
-        if self._end is None:
-            return None
-        return max(0.0, self._end - time.monotonic())
-
-
 @dataclass(frozen=True)
 class _Tuning:
     plan: ComparisonPlan
     out: Path
-    clock: _Clock
+    clock: Clock
     workers: int
     storage: str | None
     listener: Listener | None
 
-    def work(self, contestant: Candidate, *, wait: bool) -> Chosen | None:
-        """Tune as far as possible; `None` if that is not the whole of it."""
+    def work(self, contestant: Candidate, *, wait: bool) -> TuningResult:
+        """Tune as far as possible, unless there is nothing to be tuned."""
         space = self._space(contestant)
+        directory = self.out / "tuning" / contestant.name.replace(" / ", "-")
         if not space or not self.plan.n_trials:
-            return Chosen({})
+            return TuningResult(directory, self.plan.metric, space, [], {}, is_complete=True)
         effort = Effort(
             sampler="tpe",
             pruner=self.plan.pruner,
@@ -123,27 +110,20 @@ class _Tuning:
             budget_seconds=self.clock.left,
             workers=self.workers,
         )
-        directory = self.out / "tuning" / contestant.name.replace(" / ", "-")
-        study = open_search(
-            contestant, space, effort, directory, metric=self.plan.metric, storage=self.storage
-        )
-        if self.listener is not None and not study.has_results:
+        if self.listener is not None and not (directory / TABLE_FILE).exists():
             self.listener(StageStarted(f"tuning {contestant.name}"))
-        trials, is_complete = search(study, contestant, space, effort, self.listener, wait=wait)
-        is_complete = is_complete and all(trial.is_over for trial in trials)
-        result = TuningResult(directory, self.plan.metric, space, trials, {}, is_complete)
-        if not is_complete:
-            write_search(study, result)
-            return None
-        best = result.best
-        if best is None:
-            raise ConfigError(f"no trial of {contestant.name} succeeded; see {directory}")
-        warnings = edge_warnings(best, space)
-        if isinstance(contestant, Trained):
-            warnings += epoch_warnings(best, contestant.epochs)
-        write_search(study, replace(result, warnings=warnings))
-        seconds = sum(trial.seconds for trial in trials)
-        return Chosen(best.settings, len(trials), seconds, warnings)
+        study, result = search(
+            contestant,
+            space,
+            effort,
+            directory,
+            metric=self.plan.metric,
+            storage=self.storage,
+            listener=self.listener,
+            wait=wait,
+        )
+        write_search(study, result)
+        return result
 
     def _space(self, contestant: Candidate) -> Space:
         fixed = {*self.plan.fixed}
@@ -154,15 +134,17 @@ class _Tuning:
 
 def _final_cells(
     contestants: Sequence[Candidate],
-    chosen: Sequence[Chosen],
+    chosen: Sequence[TuningResult],
     plan: ComparisonPlan,
     first_seed: int,
 ) -> list[list[Cell]]:
-    seeds = list(range(first_seed, first_seed + plan.n_seeds))
     groups = []
-    for contestant, each in zip(contestants, chosen, strict=True):
-        group = []
-        for seed in contestant.seeds(seeds):
-            group.append(contestant.seeded(each.settings, seed))
-        groups.append(group)
+    for contestant, result in zip(contestants, chosen, strict=True):
+        # What draws nothing at random is the same cell with every seed.
+        group: dict[str, Cell] = {}
+        for seed in range(first_seed, first_seed + plan.n_seeds):
+            cell = contestant.seeded(result.settings, seed)
+            shown = {"contestant": contestant.name, "seed": seed}
+            group.setdefault(cell.key, Cell(cell.key, shown, cell.task))
+        groups.append(list(group.values()))
     return groups

@@ -9,15 +9,14 @@ import polars as pl
 
 from pslrec.files import make_directory, write_text
 from pslrec.reporting import (
+    contestant_table,
+    latex_text,
+    pair_table,
     quality_chart,
     rank_chart,
-    settings_in_words,
     study_report,
     write_chart,
 )
-
-DASH = "–"  # noqa: RUF001 - a dash as wide as a digit, where there is no value
-ESCAPED = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_"}
 
 
 def write_comparison(found: Mapping[str, Any], out: Path) -> list[Path]:
@@ -79,84 +78,29 @@ def _pairs(found: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _with_deviation(one: Mapping[str, Any], metric: str, sign: str) -> str:
-    deviation = one[f"{metric}_deviation"]
-    if deviation is None:
-        return f"{one[metric]:.4f}"
-    return f"{one[metric]:.4f} {sign} {deviation:.4f}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return DASH
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def markdown(found: Mapping[str, Any]) -> str:
     """The comparison as a page of Markdown."""
-    lines = [
+    parts = [
         f"# Comparison on {found['data']}",
-        "",
         f"Test part, protocol {found['protocol']}, {found['n_users']:,} users. "
         f"Up to {found['n_trials']} settings tried for each contestant on validation "
         f"({found['space']} spaces), then {found['n_seeds']} seeds (± standard deviation).",
-        "",
-        f"| contestant | NDCG@20 | Recall@20 | 95 % interval of {found['metric']} | mean rank "
-        "| seconds | trials | settings |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
-    for one in found["contestants"]:
-        low, high = one["interval"]
-        cells = [
-            one["name"],
-            _with_deviation(one, "ndcg@20", "±"),
-            _with_deviation(one, "recall@20", "±"),
-            f"{low:.4f} to {high:.4f}",
-            f"{one['rank']:.3f}",
-            f"{one['seconds']:.3g}",
-            str(one["n_trials"]),
-            settings_in_words(one["settings"]),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
+        contestant_table(found).markdown(),
         "![Mean ranks over users](critical-difference.svg)",
-        "",
         "![Quality against time](quality-time.svg)",
-        "",
         "## Pairs",
-        "",
         f"Differences in {found['metric']}, first minus second, with bootstrap intervals; p-values "
         "of Wilcoxon's test over users and of the t-test over seeds, both paired and corrected by "
         "Holm's method; effects are differences in standard deviations of the differences.",
-        "",
-        "| pair | difference | 95 % interval | users: p | effect | seeds: p | effect | verdict |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        pair_table(found).markdown(),
     ]
-    for pair in found["pairs"]:
-        low, high = pair["interval"]
-        effects = []
-        for kind in ("users", "seeds"):
-            effect = pair[f"{kind}_effect"]
-            effects.append(DASH if effect is None else f"{effect:+.2f}")
-        cells = [
-            f"{pair['first']} - {pair['second']}",
-            f"{pair['difference']:+.4f}",
-            f"{low:+.4f} to {high:+.4f}",
-            _p(pair["users_p_holm"]),
-            effects[0],
-            _p(pair["seeds_p_holm"]),
-            effects[1],
-            pair["verdict"],
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
     warnings = []
     for one in found["contestants"]:
         for warning in one["warnings"]:
             warnings.append(f"- {one['name']}: {warning}.")
     if warnings:
-        lines += ["", "## What speaks against the tuning", "", *warnings]
-    return "\n".join(lines) + "\n"
+        parts += ["## What speaks against the tuning", "\n".join(warnings)]
+    return "\n\n".join(parts) + "\n"
 
 
 def latex(found: Mapping[str, Any]) -> str:
@@ -171,7 +115,7 @@ def latex(found: Mapping[str, Any]) -> str:
     for metric in ("ndcg@20", "recall@20"):
         best[metric] = max(one[metric] for one in found["contestants"])
     for one in found["contestants"]:
-        cells = [_escaped(one["name"])]
+        cells = [latex_text(one["name"])]
         for metric in ("ndcg@20", "recall@20"):
             value = f"${one[metric]:.4f}$"
             if one[metric] == best[metric]:
@@ -183,7 +127,3 @@ def latex(found: Mapping[str, Any]) -> str:
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return "".join(ESCAPED.get(letter, letter) for letter in text)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from pslrec.errors import ConfigError
 from pslrec.files import read_tensors
 from pslrec.studies._candidates import Candidate, Fitted
 from pslrec.studies._cells import Trial
-from pslrec.studies._plan import METRICS, Chosen, ComparisonPlan
+from pslrec.studies._plan import METRICS, ComparisonPlan
+from pslrec.studies._searching import TuningResult
 from pslrec.studies._statistics import Sample, pairs_of, ranks_of
 from pslrec.studies._works import PER_USER
 
@@ -24,7 +25,7 @@ def summarized(
     config: RunConfig,
     plan: ComparisonPlan,
     contestants: Sequence[Candidate],
-    chosen: Sequence[Chosen],
+    chosen: Sequence[TuningResult],
     groups: Sequence[Sequence[Trial]],
 ) -> dict[str, Any]:
     """The content of `comparison.json`.
@@ -43,23 +44,26 @@ def summarized(
         if not finished:
             logger.warning("%s is left out: %s", contestant.name, trials[0].reason)
             continue
-        sample = _sample(contestant.name, finished, plan.metric)
+        by_seed = _by_seed(finished, plan.metric)
+        sample = Sample(contestant.name, by_seed, _per_user(finished, plan.metric))
         samples.append(sample)
         row: dict[str, Any] = {
             "name": contestant.name,
             "kind": "baseline" if isinstance(contestant, Fitted) else "loss",
             "settings": dict(each.settings),
-            "n_trials": each.n_trials,
-            "tuning_seconds": each.seconds,
+            "n_trials": len(each.trials),
+            "tuning_seconds": sum(trial.seconds for trial in each.trials),
             "warnings": list(each.warnings),
             "seconds": fmean(_training_seconds(trial) for trial in finished),
             "interval": list(sample.interval),
         }
         for metric in METRICS:
-            by_seed = _sample(contestant.name, finished, metric)
-            row[metric] = by_seed.mean
-            row[f"{metric}_deviation"] = by_seed.deviation
-            row[f"{metric}_by_seed"] = {str(key): v for key, v in by_seed.by_seed.items()}
+            values = _by_seed(finished, metric)
+            row[metric] = fmean(values.values())
+            row[f"{metric}_deviation"] = None
+            if len(values) > 1:
+                row[f"{metric}_deviation"] = stdev(values.values())
+            row[f"{metric}_by_seed"] = {str(seed): value for seed, value in values.items()}
         rows.append(row)
     if len(samples) < 2:
         raise ConfigError("fewer than two contestants could be trained, so nothing is compared")
@@ -90,11 +94,11 @@ def _training_seconds(trial: Trial) -> float:
     return float(trial.found["seconds_per_epoch"] * trial.found["trained_epochs"])
 
 
-def _sample(name: str, trials: Sequence[Trial], metric: str) -> Sample:
-    by_seed = {}
-    per_user = []
-    for trial in trials:
-        by_seed[trial.settings["seed"]] = float(trial.found["test"][metric])
-        tensors, _ = read_tensors(trial.directory / PER_USER)
-        per_user.append(tensors[metric].numpy())
-    return Sample(name, by_seed, np.stack(per_user).astype(np.float64).mean(axis=0))
+def _by_seed(trials: Sequence[Trial], metric: str) -> dict[int, float]:
+    return {trial.settings["seed"]: float(trial.found["test"][metric]) for trial in trials}
+
+
+def _per_user(trials: Sequence[Trial], metric: str) -> np.ndarray:
+    values = [read_tensors(trial.directory / PER_USER)[0][metric].numpy() for trial in trials]
+    mean: np.ndarray = np.stack(values).mean(axis=0, dtype=np.float64)
+    return mean

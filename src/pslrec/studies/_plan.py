@@ -74,20 +74,3 @@ class ComparisonPlan:
                 found.append(Trained(RunConfig.from_settings(epochs, base=own)))
         found += [Fitted(name, config) for name in self.baselines]
         return found
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What tuning has found for a contestant.
-
-    Args:
-        settings: the best ones on validation.
-        n_trials: settings that were tried.
-        seconds: that this took.
-        warnings: what speaks against the choice.
-    """
-
-    settings: Mapping[str, Any]
-    n_trials: int = 0
-    seconds: float = 0.0
-    warnings: Sequence[str] = ()

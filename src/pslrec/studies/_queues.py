@@ -1,8 +1,8 @@
 """Where a process finds its next trial: a list of cells, or a sampler that proposes them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import Cell, Trial
@@ -11,43 +11,48 @@ from pslrec.studies._study import Study
 
 # A sampler that proposes known settings so often in a row has seen all there are.
 MOST_REPETITIONS = 200
-NO_PRUNING = Pruning()
-
-
-class Queue(Protocol):
-    """Gives out trials; a copy of it goes to every process."""
-
-    def begin(self, study: Study) -> None:
-        """Prepare the study; called once in each process."""
-        ...
-
-    def trials(self, study: Study) -> list[Trial]:
-        """Those of the study that belong to it."""
-        ...
-
-    def total(self, study: Study) -> int:
-        """How many there will be."""
-        ...
-
-    def cell(self, trial: Trial) -> Cell:
-        """The cell of a trial that is there."""
-        ...
-
-    def propose(self, study: Study) -> Attempt | None:
-        """A new trial, running and held; `None` if there is none. The study is held."""
-        ...
 
 
 @dataclass(frozen=True)
-class Listed:
+class Queue:
+    """Gives out trials; a copy of it goes to every process.
+
+    Args:
+        pruning: which trials are given up.
+    """
+
+    pruning: Pruning = field(default_factory=Pruning, kw_only=True)
+
+    def begin(self, study: Study) -> None:
+        """Prepare the study; called once in each process."""
+        study.books.pruner = self.pruning.build()
+
+    def trials(self, study: Study) -> list[Trial]:
+        """Those of the study that belong to it."""
+        return study.trials()
+
+    def total(self, study: Study) -> int:
+        """How many there will be."""
+        return len(self.trials(study))
+
+    def cell(self, trial: Trial) -> Cell:
+        """The cell of a trial that is there."""
+        raise NotImplementedError
+
+    def propose(self, _study: Study) -> Attempt | None:
+        """A new trial, running and held; `None` if there is none. The study is held."""
+        return None
+
+
+@dataclass(frozen=True)
+class Listed(Queue):
     """A fixed list of cells, taken in its order."""
 
     cells: Sequence[Cell]
-    pruning: Pruning = NO_PRUNING
 
     def begin(self, study: Study) -> None:
-        """Add those that the study does not know."""
-        study.books.pruner = self.pruning.build()
+        """Add the cells that the study does not know."""
+        super().begin(study)
         study.add(self.cells)
 
     def trials(self, study: Study) -> list[Trial]:
@@ -55,20 +60,13 @@ class Listed:
         by_key = {trial.key: trial for trial in study.trials()}
         return [by_key[cell.key] for cell in self.cells]
 
-    def total(self, _study: Study) -> int:
-        """As many as there are cells."""
-        return len(self.cells)
-
     def cell(self, trial: Trial) -> Cell:
         """The one with the key."""
         return next(cell for cell in self.cells if cell.key == trial.key)
 
-    def propose(self, _study: Study) -> None:
-        """Nothing beyond the list."""
-
 
 @dataclass(frozen=True)
-class Proposed:
+class Proposed(Queue):
     """Cells from a search space.
 
     Args:
@@ -77,7 +75,6 @@ class Proposed:
         n_trials: trials in all, `None` for no end; settings that were proposed before do not count.
         cell_of: the cell for a choice of settings.
         seed: of the sampler.
-        pruning: which trials are given up.
     """
 
     space: Space
@@ -85,19 +82,10 @@ class Proposed:
     n_trials: int | None
     cell_of: Callable[[Mapping[str, Any]], Cell]
     seed: int
-    pruning: Pruning
-
-    def begin(self, study: Study) -> None:
-        """Give the study its pruner."""
-        study.books.pruner = self.pruning.build()
-
-    def trials(self, study: Study) -> list[Trial]:
-        """All of them."""
-        return study.trials()
 
     def total(self, study: Study) -> int:
         """As many as were asked for, or as there are."""
-        return self.n_trials or len(study.trials())
+        return self.n_trials or super().total(study)
 
     def cell(self, trial: Trial) -> Cell:
         """Made from its settings."""

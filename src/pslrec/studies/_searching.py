@@ -14,6 +14,7 @@ from pslrec.studies._importance import importances
 from pslrec.studies._queues import Listed, Proposed, Queue
 from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations
 from pslrec.studies._study import Study
+from pslrec.studies._warnings import edge_warnings, epoch_warnings
 from pslrec.studies._working import Listener, work_through
 
 DEFAULT_TRIALS = 60
@@ -87,6 +88,11 @@ class TuningResult:
     warnings: Sequence[str] = ()
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """The best ones; nothing where nothing was searched."""
+        return self.best.settings if self.best is not None else {}
+
+    @property
     def best(self) -> Trial | None:
         """The finished trial with the highest value on validation."""
         return next((trial for trial in self.trials if trial.state == "finished"), None)
@@ -96,7 +102,7 @@ class TuningResult:
         return pl.read_csv(self.directory / "results.csv")
 
 
-def open_search(
+def search(
     candidate: Candidate,
     space: Space,
     effort: Effort,
@@ -104,25 +110,19 @@ def open_search(
     *,
     metric: str,
     storage: str | None,
-) -> Study:
-    """The study of a search; it stays the same as long as its trials can be compared."""
+    listener: Listener | None,
+    wait: bool = True,
+) -> tuple[Study, TuningResult]:
+    """Try settings; a search whose trials can be compared with those of before is resumed.
+
+    Raises:
+        ConfigError: nothing is left to be tried, and nothing was successful.
+    """
     asked = {name: value for name, value in candidate.asked.items() if name not in space}
     if effort.sampler != "grid":
         # A sampler learns from all trials, which must be of one space; a grid may be widened.
         asked["space"] = written_space(space)
-    return Study(directory, kind="tuning", asked=asked, metric=metric, storage=storage)
-
-
-def search(
-    study: Study,
-    candidate: Candidate,
-    space: Space,
-    effort: Effort,
-    listener: Listener | None = None,
-    *,
-    wait: bool = True,
-) -> tuple[list[Trial], bool]:
-    """Try settings; gives the trials, best first, and whether nothing is left to be tried."""
+    study = Study(directory, kind="tuning", asked=asked, metric=metric, storage=storage)
     todo = _queue(candidate, space, effort)
     is_through = work_through(
         study,
@@ -135,10 +135,22 @@ def search(
         listener=listener,
     )
     trials = ranked(todo.trials(study))
-    has_one = any(trial.state == "finished" for trial in trials)
-    # With a budget alone, time is what ends a search: all that a sampler proposed had its chance.
-    is_open_ended = effort.sampler != "grid" and effort.trials is None
-    return trials, is_through or (is_open_ended and has_one)
+    result = TuningResult(directory, metric, space, trials, {}, is_complete=False)
+    is_complete = is_through and all(trial.is_over for trial in trials)
+    if effort.sampler != "grid" and effort.trials is None and result.best is not None:
+        # With a budget alone, time is what ends a search: all that was proposed had its chance.
+        is_complete = True
+    if not is_complete:
+        return study, result
+    if result.best is None:
+        reasons = [trial.reason for trial in trials if trial.reason]
+        reason = next(iter(reasons), "it has no value on validation")
+        raise ConfigError(
+            f"no trial could be trained to its end in {directory}; the first: {reason}"
+        )
+    warnings = edge_warnings(result.best, space)
+    warnings += epoch_warnings(result.best, candidate.epochs)
+    return study, replace(result, is_complete=True, warnings=warnings)
 
 
 def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
@@ -150,11 +162,13 @@ def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
         for settings in combinations(space):
             cell = candidate.cell(settings)
             cells.setdefault(cell.key, cell)
-        return Listed(list(cells.values()), pruning)
+        return Listed(list(cells.values()), pruning=pruning)
     trials = effort.trials
     if trials is None and effort.budget_seconds is None:
         trials = DEFAULT_TRIALS
-    return Proposed(space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning)
+    return Proposed(
+        space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning=pruning
+    )
 
 
 def _check_space(candidate: Candidate, space: Space, effort: Effort) -> None:

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from pslrec.evaluation import compare, holm
+from pslrec.evaluation import compare, holm, t_test
 
 LEVEL = 0.05
 
@@ -33,13 +33,6 @@ class Sample:
     def mean(self) -> float:
         """Over seeds."""
         return fmean(self.by_seed.values())
-
-    @property
-    def deviation(self) -> float | None:
-        """Standard deviation over seeds."""
-        if len(self.by_seed) < 2:
-            return None
-        return stdev(self.by_seed.values())
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -90,11 +83,7 @@ def _over_seeds(first: Sample, second: Sample) -> dict[str, Any]:
         return found
     found["n_seeds"] = len(differences)
     found["seeds_effect"] = _effect(differences)
-    # The same difference with every seed leaves no variance to test against.
-    p_value = 0.0 if differences[0] else 1.0
-    if np.ptp(differences) > 0:
-        p_value = float(stats.ttest_1samp(differences, 0.0).pvalue)
-    found["seeds_p"] = p_value
+    found["seeds_p"] = t_test(differences)
     return found
 
 

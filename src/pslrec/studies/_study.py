@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 STUDY_FILE = "study.json"
 RESULTS_FILE = "results.json"
 TABLE_FILE = "results.csv"
+# Our words for the states that Optuna knows.
+STATES: dict[str, State] = {
+    "WAITING": "waiting",
+    "RUNNING": "running",
+    "COMPLETE": "finished",
+    "PRUNED": "pruned",
+    "FAIL": "failed",
+}
 # Optuna wants a number of everything that is finished; this one stands for none.
 NO_VALUE = float("-inf")
 
@@ -62,27 +71,24 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens it anew: connections cannot be handed over.
-        return _opened, (self.directory, self.kind, self.asked, self.metric, self.storage)
+        opened = partial(
+            Study, kind=self.kind, asked=self.asked, metric=self.metric, storage=self.storage
+        )
+        return opened, (self.directory,)
 
     def _begin(self) -> str:
         """The name of the study in its storage; the directory remembers it."""
-        place = without_secrets(self.storage)
         path = self.directory / STUDY_FILE
+        storage = without_secrets(self.storage)
+        content = {"kind": self.kind, "metric": self.metric, "storage": storage}
         if not path.exists():
             name = f"{self.directory.resolve().name}-{secrets.token_hex(4)}"
-            content = {
-                "name": name,
-                "kind": self.kind,
-                "metric": self.metric,
-                "storage": place,
-                "asked": self.asked,
-            }
+            content = {"name": name, **content, "asked": self.asked}
             write_text(path, json.dumps(content, indent=2) + "\n")
             return name
         known = read_json(path)
-        self._check_same("kind", known.get("kind"), self.kind)
-        self._check_same("metric", known.get("metric"), self.metric)
-        self._check_same("storage", known.get("storage"), place)
+        for name, value in content.items():
+            self._check_same(name, known.get(name), value)
         before = known.get("asked", {})
         for name in sorted({*before, *self.asked}):
             self._check_same(name, before.get(name), self.asked.get(name))
@@ -215,25 +221,11 @@ class Study:
             write_text(self.directory / TABLE_FILE, self.to_frame(trials).write_csv())
 
 
-def _opened(
-    directory: Path, kind: str, asked: Mapping[str, Any], metric: str, storage: str | None
-) -> Study:
-    return Study(directory, kind=kind, asked=asked, metric=metric, storage=storage)
-
-
 def _state(frozen: "FrozenTrial") -> State:
-    from optuna.trial import TrialState
-
-    if frozen.state == TrialState.RUNNING and frozen.user_attrs.get("paused"):
+    state = STATES[frozen.state.name]
+    if state == "running" and frozen.user_attrs.get("paused"):
         return "paused"
-    states: dict[TrialState, State] = {
-        TrialState.WAITING: "waiting",
-        TrialState.RUNNING: "running",
-        TrialState.COMPLETE: "finished",
-        TrialState.PRUNED: "pruned",
-        TrialState.FAIL: "failed",
-    }
-    return states[frozen.state]
+    return state
 
 
 def _row(trial: Trial) -> dict[str, Any]:

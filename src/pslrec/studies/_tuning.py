@@ -17,11 +17,11 @@ from pslrec.files import write_text
 from pslrec.losses import LOSSES
 from pslrec.studies._candidates import Trained
 from pslrec.studies._cells import Cell, Trial
-from pslrec.studies._searching import Effort, TuningResult, open_search, search, write_search
+from pslrec.studies._searching import Effort, TuningResult, search, write_search
 from pslrec.studies._space import Space
 from pslrec.studies._study import Study
-from pslrec.studies._warnings import edge_warnings, epoch_warnings, seed_warnings
-from pslrec.studies._working import WAIT_SECONDS, Listener, run_cells
+from pslrec.studies._warnings import seed_warnings
+from pslrec.studies._working import WAIT_SECONDS, Clock, Listener, run_cells
 
 BEST_FILE = "best.toml"
 SELECTION_K = 20
@@ -64,18 +64,22 @@ def tune(
     effort = (effort or Effort()).for_space(searched)
     with ExitStack() as stack:
         directory = out or Path(stack.enter_context(TemporaryDirectory(prefix="pslrec-tune-")))
-        study = open_search(candidate, searched, effort, directory, metric=metric, storage=storage)
-        began = time.monotonic()
-        trials, is_complete = search(study, candidate, searched, effort, listener)
-        result = TuningResult(directory, metric, searched, trials, {}, is_complete)
+        clock = Clock(effort.budget_seconds)
+        study, result = search(
+            candidate,
+            searched,
+            effort,
+            directory,
+            metric=metric,
+            storage=storage,
+            listener=listener,
+        )
         best = result.best
-        if is_complete and best is None:
-            raise ConfigError(f"no trial could be trained to its end; the first: {_reason(trials)}")
-        if is_complete and best is not None:
-            warnings = [*edge_warnings(best, searched), *epoch_warnings(best, candidate.epochs)]
+        if result.is_complete and best is not None:
+            warnings = list(result.warnings)
             if seeds > 1:
-                left = replace(effort, budget_seconds=_left(effort, began))
-                compared = _seeded_trials(study, candidate, trials, seeds, left, listener)
+                left = replace(effort, budget_seconds=clock.left)
+                compared = _seeded_trials(study, candidate, result.trials, seeds, left, listener)
                 warnings += seed_warnings(compared, metric)
             metrics = _evaluated(best.directory)
             result = replace(result, metrics=metrics, warnings=warnings)
@@ -126,7 +130,7 @@ def _seeded_trials(
     cells = []
     for place, finalist in enumerate(finalists, 1):
         for seed in range(first + 1, first + n_seeds):
-            cell = candidate.cell({**finalist.settings, "training.seed": seed})
+            cell = candidate.seeded(finalist.settings, seed)
             cells.append(Cell(cell.key, {"rank": place, "seed": seed}, cell.task))
     seeds_study = Study(
         study.directory / "seeds", kind="seeds", metric=study.metric, storage=study.storage
@@ -144,17 +148,6 @@ def _seeded_trials(
         again = found[place * (n_seeds - 1) : (place + 1) * (n_seeds - 1)]
         groups.append([finalist, *(trial for trial in again if trial.state == "finished")])
     return groups
-
-
-def _left(effort: Effort, began: float) -> float | None:
-    if effort.budget_seconds is None:
-        return None
-    return max(0.0, effort.budget_seconds - (time.monotonic() - began))
-
-
-def _reason(trials: Sequence[Trial]) -> str:
-    reasons = [trial.reason for trial in trials if trial.reason]
-    return next(iter(reasons), "it has no value on validation")
 
 
 def _evaluated(path: Path) -> dict[str, Any]:

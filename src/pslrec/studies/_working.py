@@ -28,6 +28,26 @@ StudyEvent = StageStarted | TrialStarted | TrialEnded | Event
 Listener = Callable[[StudyEvent], None]
 
 
+class Clock:
+    """The time that is left of a budget.
+
+    Args:
+        budget_seconds: from now on; `None` for all the time there is.
+    """
+
+    def __init__(self, budget_seconds: float | None) -> None:
+        self._end = None
+        if budget_seconds is not None:
+            self._end = time.monotonic() + budget_seconds
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, or `None`."""
+        if self._end is None:
+            return None
+        return max(0.0, self._end - time.monotonic())
+
+
 def run_cells(
     study: Study,
     cells: Sequence[Cell],

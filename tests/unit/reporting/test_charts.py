@@ -169,6 +169,10 @@ def test_tick_labels_have_equal_decimals():
     assert tick_labels([0.0, 2e6]) == ["0", "2e+06"]
 
 
+def test_large_ticks_that_differ_late_have_labels_that_differ():
+    assert tick_labels([5.005e8, 5.01e8]) == ["5.005e+08", "5.01e+08"]
+
+
 def test_line_has_a_gap_where_a_value_is_not_finite():
     chart = line_chart(
         "t", "d", [Series("a", [(1, 1.0), (2, math.nan), (3, math.inf), (4, 2.0)])], x=X, y=Y

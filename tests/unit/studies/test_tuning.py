@@ -296,7 +296,7 @@ def climb(attempt):
 def test_pruners_give_up_trials_that_are_behind_and_never_the_best(tmp_path, pruner):
     slopes = [1.0, 0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4, 0.5]
     cells = [Cell(f"{slope}", {"slope": slope}, slope) for slope in slopes]
-    todo = Listed(cells, Pruning(pruner, epochs=27, validate_every=1))
+    todo = Listed(cells, pruning=Pruning(pruner, epochs=27, validate_every=1))
     study = Study(tmp_path, kind="tuning")
     assert work_through(study, todo, climb)
     trials = todo.trials(study)
