@@ -433,21 +433,22 @@ class _Race:
             self._settings |= longer
 
     def _try(self, settings: dict[str, Any], *, epochs: int | None = None) -> float:
-        """The value of settings on validation, after so many epochs or a short training."""
+        """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._is_thorough
+        overrides: dict[str, Any] = {"training.refit": False}
         if epochs is None:
-            epochs = self._epochs
-        # One look at the end is all that is needed, and nothing is to be stopped early.
-        short = {
-            "training.epochs": epochs,
-            "training.validate_every": epochs,
-            "training.patience": 0,
-            "training.refit": False,
-        }
-        config = self._complete({**settings, **short})
+            # One look at the end is all that is needed, and nothing is to be stopped early.
+            overrides["training.epochs"] = self._epochs
+            overrides["training.validate_every"] = self._epochs
+            overrides["training.patience"] = 0
+        else:
+            # Made as the training that follows will be, whose best epoch counts. More dimensions
+            # may be at their best long before the end.
+            overrides["training.epochs"] = epochs
+        config = self._complete({**settings, **overrides})
         if is_short:
             faster = {"training.learning_rate": RATE_OF_TRY * config.training.learning_rate}
-            config = self._complete({**settings, **short, **faster})
+            config = self._complete({**settings, **overrides, **faster})
         self._tell_start(settings)
         started = time.perf_counter()
         try:

@@ -444,6 +444,19 @@ def test_best_takes_dimensions_as_long_as_they_help(data: TrainingData) -> None:
     assert not any("backbone.dimension" in each.settings for each in choice.tries)
 
 
+def test_a_dimension_counts_by_its_best_epoch_not_by_its_last(data: TrainingData) -> None:
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        # As a training that learns its data by heart: it ends lower than it was on the way.
+        best, last = 0.1, 0.1
+        if config.backbone.options()["dimension"] == 256:
+            best, last = 0.2, 0.05
+        looks_on_the_way = config.training.validate_every < config.training.epochs
+        return best if looks_on_the_way else last
+
+    chosen, _ = choose_settings(open_config("best"), data, try_out)
+    assert chosen.backbone.options()["dimension"] == 256
+
+
 @pytest.mark.parametrize(("hidden", "predicts", "factor"), [(1.1, "hidden", 2), (0.9, "all", 1)])
 def test_best_predicts_the_hidden_part_where_that_pays(
     data: TrainingData, hidden: float, predicts: str, factor: int
