@@ -103,11 +103,14 @@ def _measure(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name)
         takes_report = "report" in inspect.signature(benchmark.run).parameters
-        options = (
-            {"report": lambda text: progress.update(task, description=f"{name}: {text}")}
-            if takes_report
-            else {}
-        )
+
+        def report(text: str) -> None:
+            progress.update(task, description=f"{name}: {text}")
+            if not console.is_terminal:
+                # A log has no line that could be drawn again.
+                console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
+
+        options = {"report": report} if takes_report else {}
         result = benchmark.run(**options, **settings)
     kept = record(name, benchmark.DESCRIPTION, {**machine, "load_after": load()}, result)
     _show(kept, console)

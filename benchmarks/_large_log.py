@@ -1,5 +1,6 @@
 """Planted tastes at scale: users who choose by taste and popularity, written file by file as Parquet."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,14 @@ HISTORY_SPREAD = 0.6
 USERS_PER_FILE = 50_000
 
 
-def write_large_log(directory: Path, n_users: int, n_items: int, *, seed: int = 0) -> int:
+def write_large_log(
+    directory: Path,
+    n_users: int,
+    n_items: int,
+    *,
+    seed: int = 0,
+    report: Callable[[str], None] | None = None,
+) -> int:
     """Write a log in files of some users each; returns how many rows there are.
 
     Choices are drawn with repeats, which preparation merges: drawing without would compare every
@@ -30,6 +38,7 @@ def write_large_log(directory: Path, n_users: int, n_items: int, *, seed: int = 
         n_users: of the log.
         n_items: of the catalogue.
         seed: the same seed gives the same log.
+        report: is told of every file.
     """
     make_directory(directory)
     chances = _chances(n_items, seed)
@@ -41,6 +50,8 @@ def write_large_log(directory: Path, n_users: int, n_items: int, *, seed: int = 
         with whole_file(directory / f"part-{number:05}.parquet") as file:
             frame.write_parquet(file)
         n_rows += len(frame)
+        if report is not None:
+            report(f"{last:,} of {n_users:,} users, {n_rows:,} rows")
     return n_rows
 
 

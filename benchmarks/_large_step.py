@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -20,12 +21,37 @@ from pslrec.experiment import load_training_data, run
 from pslrec.inference import TrainedModel
 from pslrec.losses import LOSSES
 from pslrec.recommender.exports import ExportOptions, export
+from pslrec.training import BatchFinished, EpochFinished, TrainingStarted
 
 N_USERS = 10_000_000
 N_ITEMS = 1_000_000
 K_CORE = 5
+DIMENSION = 64
+CHOICES_PER_USER = 30
 SAMPLED_USERS = 20_000
 MEGABYTE = 1e6
+# Bytes of a process that has imported everything, and of the scores of an evaluation.
+LIBRARIES = 800_000_000
+# Of a step's batches; more lines would be read by nobody.
+TOLD_SHARE = 0.02
+
+
+def bytes_needed(scale: float) -> tuple[int, int]:
+    """About how much memory the largest step takes, and how much disk all of them.
+
+    Args:
+        scale: share of the stated sizes.
+    """
+    n_users = int(N_USERS * scale)
+    n_items = int(N_ITEMS * scale)
+    n_rows = CHOICES_PER_USER * n_users
+    table = 4 * DIMENSION * (n_users + n_items)
+    pairs = 8 * n_rows
+    # The table, its two moments, and the copies of it that a checkpoint and the best epoch make.
+    memory = LIBRARIES + 5 * table + 3 * pairs
+    # The log, its parts and what sorts them; a checkpoint, the run and the exported vectors.
+    disk = 6 * pairs + 8 * table
+    return memory, disk
 
 
 def settings(directory: Path) -> RunConfig:
@@ -36,7 +62,7 @@ def settings(directory: Path) -> RunConfig:
             "data.out_of_core": "on",
             "data.k_core": K_CORE,
             "backbone.name": "mf",
-            "backbone.dimension": 64,
+            "backbone.dimension": DIMENSION,
             "loss.name": "psl-relu",
             "sampling.negatives": "shared:8192",
             "sampling.batch_pairs": 8192,
@@ -52,7 +78,9 @@ def settings(directory: Path) -> RunConfig:
 def generate(directory: Path, scale: float) -> dict[str, Any]:
     n_users = int(N_USERS * scale)
     n_items = int(N_ITEMS * scale)
-    n_rows = write_large_log(directory / "log", n_users, n_items)
+    # Half a log, of a benchmark that was stopped, would be measured as fast as a whole one.
+    shutil.rmtree(directory / "log", ignore_errors=True)
+    n_rows = write_large_log(directory / "log", n_users, n_items, report=tell)
     n_bytes = sum(file.stat().st_size for file in (directory / "log").iterdir())
     return {"rows": n_rows, "users": n_users, "items": n_items, "megabytes": n_bytes / MEGABYTE}
 
@@ -98,8 +126,32 @@ class _Notes(logging.Handler):
             self.megabytes = [float(number) for number in stated]
 
 
+def tell(text: str) -> None:
+    """A line for whoever watches."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class _Batches:
+    """Tells how far an epoch is, now and then."""
+
+    def __init__(self) -> None:
+        self._n_batches = 0
+        self._told = 0
+
+    def __call__(self, event: object) -> None:
+        if isinstance(event, TrainingStarted):
+            self._n_batches = event.n_batches
+        if isinstance(event, BatchFinished):
+            done = event.batch
+            if done - self._told >= TOLD_SHARE * self._n_batches:
+                self._told = done
+                tell(f"batch {done:,} of {self._n_batches:,}, loss {event.loss:.4f}")
+        if isinstance(event, EpochFinished):
+            tell(f"epoch of {event.seconds:,.0f} s done, evaluating and saving")
+
+
 def train(directory: Path, _scale: float) -> dict[str, Any]:
-    result = run(settings(directory), out=directory / "run")
+    result = run(settings(directory), out=directory / "run", resume=True, listeners=[_Batches()])
     return {
         "epoch_seconds": result.metrics["seconds_per_epoch"],
         "ndcg@20": result.metrics["test"]["ndcg@20"],

@@ -1,23 +1,32 @@
 """Data larger than usual: preparation out of core, an epoch, evaluation of a sample, export and serving of one model.
 
 `scale` 1 is 10 million users, 1 million items and about 300 million interactions. Every step runs in a process of its own, so
-that its peak of memory is its own.
+that its peak of memory is its own. What a finished step found is kept beside the data in `build/`, so that a benchmark that was
+stopped is resumed by the same command, and an epoch that was stopped by its last checkpoint; all of it is removed at the end.
 """
 
+import json
 import os
-import tempfile
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks._child import in_child
-from benchmarks._publish import about_load, table
+from benchmarks._large_step import bytes_needed
+from benchmarks._publish import REPOSITORY, about_load, table
+from benchmarks.machine import memory_bytes
 from benchmarks.serving import ask, server
+from pslrec.files import make_directory, write_text
 
 DESCRIPTION = "planted tastes at scale: preparation, an epoch, evaluation, export, serving"
 SERVED_SECONDS = 10.0
 CONNECTIONS = 8
+STEPS = ("generate", "prepare", "train", "rank", "export")
+WORK = REPOSITORY / "build"
+GIGABYTE = 1e9
 
 
 def run(scale: float = 0.1, *, report: Callable[[str], None] | None = None) -> dict[str, Any]:
@@ -28,22 +37,63 @@ def run(scale: float = 0.1, *, report: Callable[[str], None] | None = None) -> d
         report: is told what is being done.
     """
     tell = report or (lambda _: None)
+    directory = WORK / f"large-{scale:g}"
+    make_directory(directory)
+    _check_room(directory, scale, tell)
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="pslrec-large-") as place:
-        directory = Path(place)
-        before = os.environ.get("PSLREC_CACHE_DIR")
-        os.environ["PSLREC_CACHE_DIR"] = str(directory / "cache")
-        try:
-            for step in ("generate", "prepare", "train", "rank", "export"):
-                tell(step)
-                found[step] = in_child("_large_step", step, directory, scale)
-            tell("serve")
-            found["serve"] = _serve(directory, scale)
-        finally:
-            del os.environ["PSLREC_CACHE_DIR"]
-            if before is not None:
-                os.environ["PSLREC_CACHE_DIR"] = before
+    with _cache_in(directory / "cache"):
+        for step in STEPS:
+            found[step] = _once(
+                directory, step, lambda step=step: _step(directory, step, scale, tell)
+            )
+        tell("serve")
+        found["serve"] = _once(directory, "serve", lambda: _serve(directory, scale))
+    shutil.rmtree(directory)
     return {"scale": scale, "steps": found, "rows": _rows(found)}
+
+
+def _check_room(directory: Path, scale: float, tell: Callable[[str], None]) -> None:
+    """Raise before hours of work if memory or disk would not do."""
+    memory, disk = bytes_needed(scale)
+    tell(f"takes up to {memory / GIGABYTE:.1f} GB of memory and {disk / GIGABYTE:.1f} GB of disk")
+    free = shutil.disk_usage(directory).free
+    if free < disk:
+        raise RuntimeError(f"{directory} has {free / GIGABYTE:.1f} GB left; give a smaller --scale")
+    if memory_bytes() < memory:
+        raise RuntimeError(
+            f"this machine has {memory_bytes() / GIGABYTE:.1f} GB of memory; give a smaller --scale"
+        )
+
+
+@contextmanager
+def _cache_in(directory: Path) -> Iterator[None]:
+    before = os.environ.get("PSLREC_CACHE_DIR")
+    os.environ["PSLREC_CACHE_DIR"] = str(directory)
+    try:
+        yield
+    finally:
+        del os.environ["PSLREC_CACHE_DIR"]
+        if before is not None:
+            os.environ["PSLREC_CACHE_DIR"] = before
+
+
+def _once(directory: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a step found, now or before the benchmark was stopped."""
+    path = directory / f"{name}.json"
+    if not path.exists():
+        write_text(path, json.dumps(work()))
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _step(directory: Path, step: str, scale: float, tell: Callable[[str], None]) -> dict[str, Any]:
+    tell(step)
+
+    def report(line: str) -> None:
+        tell(f"{step}: {line}")
+
+    found: dict[str, Any] = in_child("_large_step", step, directory, scale, report=report)
+    return found
 
 
 def _serve(directory: Path, scale: float) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def describe_machine() -> dict[str, object]:
     return {
         "processor": _processor(),
         "cores": usable_cores(),
-        "memory_gb": round(_memory() / BYTES_PER_GIGABYTE, 1),
+        "memory_gb": round(memory_bytes() / BYTES_PER_GIGABYTE, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
@@ -64,7 +64,8 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _memory() -> int:
+def memory_bytes() -> int:
+    """Memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -156,6 +156,20 @@ class Rows:
         kept = self.items[is_within] - items.start
         return Rows.from_pairs(owners[is_within], kept, n_owners=len(self))
 
+    def between(self, owners: range) -> "Rows":
+        """The lists of a range of owners, with those of all others empty; nothing is copied.
+
+        Row numbers stay the same. Where the items are mapped from a file, those of others are not
+        read.
+
+        >>> Rows.from_lists([[5, 7], [6], [8]]).between(range(1, 3)).lengths
+        array([0, 1, 1])
+        """
+        first = self.offsets[owners.start]
+        last = self.offsets[owners.stop]
+        offsets = np.clip(self.offsets, first, last) - first
+        return Rows(offsets, self.items[first:last])
+
     def merged(self, *others: "Rows") -> "Rows":
         """What each owner has in any of several lists, which have the same owners.
 

@@ -33,6 +33,8 @@ def _worker(
         "WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        # Processes that read one log keep what they prepare of it.
+        "PSLREC_CACHE_DIR": f"{out}.cache",
     }
     errors = os.open(f"{out}.{rank}.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(errors, 2)

@@ -25,7 +25,9 @@ OPTIONS = (
 
 
 @pytest.fixture
-def small_log(tmp_path: Path) -> Path:
+def small_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # Processes that read one log keep what they prepare of it.
+    monkeypatch.setenv("PSLREC_CACHE_DIR", str(tmp_path / "cache"))
     model = TasteModel(n_topics=4, median_history=9, minimum_history=6)
     path = tmp_path / "log.csv"
     planted_tastes(100, 60, model=model, seed=2).interactions.to_frame().write_csv(path)

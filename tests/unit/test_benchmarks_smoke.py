@@ -3,6 +3,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,6 +174,50 @@ def test_a_log_at_scale_is_written_in_files_and_is_the_same_for_the_same_seed(tm
     popular = frames[0]["item"].value_counts(sort=True)["count"].head(20).sum()
     assert popular > 0.2 * len(frames[0])
     assert frames[0].n_unique() < len(frames[0])
+
+
+def test_large_data_are_resumed_after_the_last_finished_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from benchmarks import large
+
+    done: list[str] = []
+    fails_at = "rank"
+
+    def in_child(_: str, step: str, *__: object, report: Any) -> dict[str, Any]:
+        if step == fails_at:
+            raise RuntimeError("killed")
+        report("half of it")
+        done.append(step)
+        return {"seconds": 1.0}
+
+    told: list[str] = []
+    monkeypatch.setattr(large, "WORK", tmp_path)
+    monkeypatch.setattr(large, "in_child", in_child)
+    monkeypatch.setattr(large, "_serve", lambda *_: {"served": True})
+    monkeypatch.setattr(large, "_rows", list)
+    with pytest.raises(RuntimeError, match="killed"):
+        large.run(0.0001, report=told.append)
+    fails_at = ""
+    found = large.run(0.0001, report=told.append)
+    # Nothing is done twice, and nothing is left on the disk.
+    assert done == ["generate", "prepare", "train", "rank", "export"]
+    assert found["steps"]["serve"] == {"served": True}
+    assert list(tmp_path.iterdir()) == []
+    assert "train: half of it" in told
+    monkeypatch.setattr(large, "memory_bytes", lambda: 10**6)
+    with pytest.raises(RuntimeError, match="give a smaller --scale"):
+        large.run(1.0)
+
+
+def test_what_a_process_says_is_told_while_it_works(tmp_path: Path):
+    from benchmarks._child import in_child
+
+    told: list[str] = []
+    in_child("_large_step", "generate", tmp_path, 0.0001, report=told.append)
+    assert any("1,000 of 1,000 users" in line for line in told)
+    with pytest.raises(RuntimeError, match="KeyError: 'no such step'"):
+        in_child("_large_step", "no such step", tmp_path, 0.0001)
 
 
 def test_the_table_of_large_data_is_made_of_what_was_measured():

@@ -70,3 +70,13 @@ def test_rows_of_a_sealed_part_stay_closed_until_it_is_opened() -> None:
     with pytest.raises(SealedTestError):
         _ = sealed.rows
     assert as_lists(sealed.unseal("training has ended").rows) == [[0]]
+
+
+def test_a_range_of_owners_is_a_view_of_the_same_items() -> None:
+    rows = Rows.from_lists([[5, 7], [], [6], [1, 2, 3]])
+    some = rows.between(range(1, 3))
+    assert some.lengths.tolist() == [0, 0, 1, 0]
+    assert some.list_of(2).tolist() == [6]
+    assert np.shares_memory(some.items, rows.items)
+    assert rows.between(range(4, 4)).lengths.tolist() == [0, 0, 0, 0]
+    assert rows.between(range(4)).items.tolist() == rows.items.tolist()

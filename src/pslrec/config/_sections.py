@@ -105,7 +105,8 @@ class DataSection(Section):
     out_of_core: Literal["auto", "on", "off"] = Field(
         "auto",
         description="prepare a log by pieces and train on files that are mapped into memory; about "
-        "memory only: auto does so from 100 MB of Parquet files, or 1 GB of text",
+        "memory only: auto does so from 100 MB of Parquet files, or 1 GB of text, and for several "
+        "processes",
     )
 
     def reading(self) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def evaluate(
         for place, scores in _score_blocks(scorer, task.users[own.start : own.stop], rows):
             start = own.start + place
             users = task.users[start : start + len(scores)]
-            hidden_rows, hidden_items = task.seen.positions(users)
+            hidden_rows, hidden_items = task.hidden_from(users)
             hidden = (torch.from_numpy(hidden_rows), torch.from_numpy(hidden_items))
             # Hiding would cover these up; ranking finds NaN everywhere else.
             if bool(scores[hidden].isnan().any()):
@@ -329,7 +329,7 @@ def users_at_once(
     fixed = 8 * n_users * n_values
     if "exposure" in bases:
         fixed += 8 * n_items * n_cutoffs
-    n_pairs = len(task.seen.items) + len(task.relevant.items)
+    n_pairs = len(task.relevant.items) + sum(len(rows.items) for rows in task.seen)
     # Pairs by the million are held by training as well, or mapped from files; a budget for scores
     # cannot make room for them.
     if n_pairs <= COUNTED_PAIRS:

@@ -22,14 +22,15 @@ class RankingTask:
 
     Args:
         users: rows of the users that count in the means.
-        seen: items hidden from each user's list.
+        seen: items hidden from each user's list, in one or more parts, which are not merged: that
+            would copy what may be mapped from files.
         relevant: items that are hits.
         popularity: training interactions of each item.
         evaluated: how many users and pairs that is, out of how many.
     """
 
     users: np.ndarray
-    seen: Rows
+    seen: tuple[Rows, ...]
     relevant: Rows
     popularity: np.ndarray
     evaluated: Evaluated
@@ -37,7 +38,18 @@ class RankingTask:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return self.seen.nbytes + self.relevant.nbytes + self.users.nbytes + self.popularity.nbytes
+        held = self.relevant.nbytes + self.users.nbytes + self.popularity.nbytes
+        return held + sum(rows.nbytes for rows in self.seen)
+
+    def hidden_from(self, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is hidden from some users, as pairs (position in `users`, item).
+
+        Args:
+            users: their rows.
+        """
+        found = [rows.positions(users) for rows in self.seen]
+        positions = np.concatenate([owners for owners, _ in found])
+        return positions, np.concatenate([items for _, items in found])
 
 
 def ranking_task(
@@ -101,7 +113,7 @@ def ranking_task(
     )
     return RankingTask(
         users=users,
-        seen=seen[0].merged(*seen[1:]),
+        seen=tuple(seen),
         relevant=relevant,
         popularity=dataset.train.item_counts(),
         evaluated=evaluated,

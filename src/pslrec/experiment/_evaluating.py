@@ -312,7 +312,8 @@ def evaluate_run(
     config = stored_config(directory)
     if protocol is not None:
         config = RunConfig.from_settings({"evaluation.protocol": protocol}, base=config)
-    data = load_training_data(config)
+    group = group or Group()
+    data = load_training_data(config, is_shared=not group.is_single)
     # Before the validation part is merged, as the run was started with both.
     directory.check_data(data.dataset)
     if "refit" in before:

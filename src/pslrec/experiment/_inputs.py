@@ -51,22 +51,27 @@ class TrainingData:
     false_negatives: Interactions | None = None
 
 
-def load_dataset(config: RunConfig, given: Interactions | Dataset | None = None) -> Dataset:
+def load_dataset(
+    config: RunConfig, given: Interactions | Dataset | None = None, *, is_shared: bool = False
+) -> Dataset:
     """Load the data of a run and carve out its validation part.
 
     Args:
         config: says where the data are and how they are divided.
         given: data that are in memory already, used instead of `data.source`; interactions are
             used for training as a whole, without a test part.
+        is_shared: several processes read the same data. Then these are prepared once and mapped by
+            all: each reads what it needs, and the system holds it once for all of a machine.
     """
-    if given is None and _is_out_of_core(config.data):
+    if given is None and _is_out_of_core(config.data, is_shared=is_shared):
         return _prepared(config.data, _validation_rule(config))
-    return _carved(_load_without_validation(config, given), config)
+    return _carved(_load_without_validation(config, given, is_shared=is_shared), config)
 
 
-def _is_out_of_core(section: DataSection) -> bool:
+def _is_out_of_core(section: DataSection, *, is_shared: bool) -> bool:
     if section.out_of_core == "auto":
-        return is_large(section.source)
+        may_be = is_shared and can_be_out_of_core(section.source)
+        return may_be or is_large(section.source)
     return section.out_of_core == "on" and can_be_out_of_core(section.source)
 
 
@@ -92,9 +97,11 @@ def _prepared(section: DataSection, validation: ValidationRule) -> Dataset:
     return prepared_dataset(plan, name=Path(section.source).stem)
 
 
-def _load_without_validation(config: RunConfig, given: Interactions | Dataset | None) -> Dataset:
+def _load_without_validation(
+    config: RunConfig, given: Interactions | Dataset | None, *, is_shared: bool
+) -> Dataset:
     section = config.data
-    if given is None and _is_out_of_core(section):
+    if given is None and _is_out_of_core(section, is_shared=is_shared):
         return _prepared(section, "none")
     loaded = given
     if loaded is None:
@@ -143,25 +150,26 @@ def _check_nothing_to_split(section: DataSection) -> None:
 
 
 def load_training_data(
-    config: RunConfig, given: Interactions | Dataset | None = None
+    config: RunConfig, given: Interactions | Dataset | None = None, *, is_shared: bool = False
 ) -> TrainingData:
     """Load the data of a run, seal the test part, and plant false negatives if there is noise.
 
     Args:
         config: says where the data are, how they are divided, and how much noise there is.
         given: data that are in memory already, as in `load_dataset`.
+        is_shared: as in `load_dataset`.
     """
     noise = config.sampling.noise
     if noise.probability == 0:
-        dataset = _sealed(load_dataset(config, given))
+        dataset = _sealed(load_dataset(config, given, is_shared=is_shared))
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
         # Validation pairs are then drawn from what planting left.
-        whole = _load_without_validation(config, given)
+        whole = _load_without_validation(config, given, is_shared=is_shared)
         planted = _planted(whole.train, noise)
         dataset = _carved(replace(whole, train=planted.train), config)
     else:
-        dataset = load_dataset(config, given)
+        dataset = load_dataset(config, given, is_shared=is_shared)
         planted = _planted(dataset.train, noise)
         dataset = replace(dataset, train=planted.train)
     train = dataset.train

@@ -174,7 +174,8 @@ def prepare_run(
         config = _with_chosen(config, directory)
     config = processes.group.from_first(config)
     complete = config.resolved()
-    data = load_run_data(complete, directory, given, item_table)
+    is_shared = not processes.group.is_single
+    data = load_run_data(complete, directory, given, item_table, is_shared=is_shared)
     processes.group.check_same("the number of users, items and pairs", _sizes(data))
     if not _is_open(config):
         return complete, data, None
@@ -334,6 +335,8 @@ def load_run_data(
     directory: RunDirectory | None,
     given: Interactions | Dataset | None = None,
     item_table: TableFile | Path | None = None,
+    *,
+    is_shared: bool = False,
 ) -> TrainingData:
     """Load the data of a run; a run to be resumed must have had the same settings and data.
 
@@ -342,14 +345,15 @@ def load_run_data(
         directory: of the run, if it has one.
         given: data that are in memory already, as in `run`.
         item_table: as in `run`.
+        is_shared: several processes read the same data.
     """
     if directory is None or not directory.is_started:
-        data = load_training_data(config, given)
+        data = load_training_data(config, given, is_shared=is_shared)
     else:
         # Settings first, as other settings may load other data.
         _check_same_settings(directory, config)
         _warn_of_other_threads(directory)
-        data = load_training_data(config, given)
+        data = load_training_data(config, given, is_shared=is_shared)
         directory.check_data(data.dataset)
     items = data.dataset.item_vocabulary
     if item_table is not None:

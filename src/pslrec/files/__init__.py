@@ -5,7 +5,7 @@ allowed.
 """
 
 from pslrec.files._addresses import address_of, is_address, shown_address
-from pslrec.files._arrays import array_file, map_array, read_array
+from pslrec.files._arrays import array_file, forget_pages, map_array, read_array
 from pslrec.files._locks import exclusive
 from pslrec.files._places import (
     FileError,
@@ -61,6 +61,7 @@ __all__ = [
     "exclusive",
     "explained",
     "fetch",
+    "forget_pages",
     "holds_file",
     "is_about_room",
     "is_address",

@@ -1,8 +1,10 @@
 """Columns of numbers as plain files: written piece by piece, read in pieces, or mapped into memory."""
 
+import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -72,3 +74,17 @@ def map_array(path: Path, dtype: np.dtype, *, error: type[PslrecError] = FileErr
         # arrays that cannot be written.
         mapped = np.memmap(path, dtype=dtype, mode="c")
     return np.asarray(mapped)
+
+
+def forget_pages(array: np.ndarray) -> None:
+    """Give back the memory of what was read of a mapped file; reading it again reads the file.
+
+    Args:
+        array: as `map_array` gives it, or a view of it; others are left alone.
+    """
+    below: Any = array
+    while isinstance(below, np.ndarray):
+        below = below.base
+    # Not every system has it, and none needs it.
+    if isinstance(below, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        below.madvise(mmap.MADV_DONTNEED)

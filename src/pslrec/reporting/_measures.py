@@ -118,7 +118,7 @@ def hits(
         for start in range(0, len(task.users), rows_at_once):
             users = task.users[start : start + rows_at_once]
             scores = scorer.score(users)
-            rows, items = task.seen.positions(users)
+            rows, items = task.hidden_from(users)
             scores[torch.from_numpy(rows), torch.from_numpy(items)] = HIDDEN
             _, best = top_k(scores, k)
             # Flags for the whole block, so that pairs are looked up at once instead of searched.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -69,11 +70,35 @@ class UserBlocks:
             include_positives=include_positives,
         )
         self._counts = self._positives.lengths
+        # Of every user in an epoch, which is less than the pairs where some are hidden.
+        self._n_positives = self._counts
+        # All processes draw alike, whomever they keep.
+        self._taken = self._pool.taken
         self._divided: DividedHistories | None = None
         if hiding is not None:
             self._divided = DividedHistories(self._positives, hiding, seed=seed)
+            self._n_positives = self._divided.n_positives
             # Nothing can be hidden of a single item.
             self._counts = np.where(self._divided.n_positives > 0, self._counts, 0)
+
+    def keep(self, owned: range) -> None:
+        """Leave out the positives of all other users, whom other processes train on.
+
+        Blocks stay as they are, as they follow from the numbers of positives alone; but of every
+        block none but the owned users can be asked for.
+
+        Args:
+            owned: rows of the users.
+        """
+        self._positives = self._positives.between(owned)
+        pool = self._pool
+        false_negatives = pool.false_negatives
+        if false_negatives is not None:
+            false_negatives = false_negatives.between(owned)
+        taken = pool.taken.between(owned)
+        self._pool = replace(pool, taken=taken, false_negatives=false_negatives)
+        if self._divided is not None:
+            self._divided = self._divided.between(owned)
 
     def __len__(self) -> int:
         """Blocks of an epoch, at most."""
@@ -140,16 +165,18 @@ class UserBlocks:
             drawn = self._draw(epoch, number, rows)
             own = torch.from_numpy(rows)
             whole = None
+            n_whole_pairs = None
             if owned is not None:
                 whole = own
+                n_whole_pairs = int(self._n_positives[rows].sum())
                 own = own[(own >= owned.start) & (own < owned.stop)]
-            yield CatalogBlock(own, positives, self._pool, drawn, visible, whole)
+            yield CatalogBlock(own, positives, self._pool, drawn, visible, whole, n_whole_pairs)
 
     def _draw(self, epoch: int, number: int, users: np.ndarray) -> Tensor | None:
         if self.n_shared is None:
             return None
         n_items = self._pool.n_items
-        taken = self._pool.taken
+        taken = self._taken
         # A generator of its own for each block, so that a resumed run draws what is left alike.
         random = generator(self.seed, "shared negatives", epoch, number)
         drawn = random.choice(n_items, self.n_shared, replace=False)

@@ -24,6 +24,7 @@ class CatalogBlock:
         visible: the part of every history that may make its user's vector, for all users of the
             data; all of it if not given.
         whole: rows of all users of the step, where these are the ones of one process.
+        n_whole_pairs: how many positives those have together.
     """
 
     users: Tensor
@@ -32,17 +33,20 @@ class CatalogBlock:
     drawn: Tensor | None = None
     visible: Rows | None = None
     whole: Tensor | None = None
+    n_whole_pairs: int | None = None
 
     @property
     def share(self) -> float:
         """How much of the step's pairs these are; 1 unless several processes share a step."""
-        if self.whole is None:
+        if self.n_whole_pairs is None:
             return 1.0
-        lengths = self.positives.lengths[self.whole.numpy()]
-        return self.n_pairs / int(lengths.sum())
+        return self.n_pairs / self.n_whole_pairs
 
     def step_pairs(self) -> tuple[Tensor, Tensor]:
-        """Users and items of all pairs of the step, whoever works on them, int64."""
+        """Users and items of all pairs of the step, whoever works on them, int64.
+
+        Not where `UserBlocks.keep` has left out what others work on.
+        """
         users = self.users
         if self.whole is not None:
             users = self.whole

@@ -1,5 +1,6 @@
 """Histories divided into a visible and a hidden part, for backbones that are made of histories."""
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,17 @@ class DividedHistories:
         # The user of every pair.
         self._owners = np.repeat(np.arange(len(histories)), lengths)
         self._seed = seed
+
+    def between(self, owners: range) -> "DividedHistories":
+        """The same for some users alone, whose histories are divided as they would be with all.
+
+        Args:
+            owners: rows of the users; all others have empty histories.
+        """
+        some = copy(self)
+        some._histories = self._histories.between(owners)
+        some._owners = np.repeat(np.arange(len(some._histories)), some._histories.lengths)
+        return some
 
     @property
     def predicts_hidden(self) -> bool:

@@ -67,6 +67,11 @@ class Trainer:
     ) -> None:
         self._group = group or Group()
         self._layout = Layout(backbone, loss, batches, self._group, shard_items=shard_items)
+        owned = self._layout.batch_users
+        # A contrast compares all pairs of a step, whoever works on them.
+        has_contrast = type(backbone).auxiliary_loss is not Backbone.auxiliary_loss
+        if owned is not None and isinstance(batches, UserBlocks) and not has_contrast:
+            batches.keep(owned)
         self.backbone = backbone
         self.loss = loss
         self.batches = batches

@@ -293,7 +293,7 @@ def test_hits_are_the_relevant_items_of_the_list():
     relevant = Rows(np.array([0, 2, 3]), np.array([1, 2, 0], dtype=np.int32))
     found, items = hits(
         scorer,
-        RankingTask(np.arange(2), seen, relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)),
+        RankingTask(np.arange(2), (seen,), relevant, np.array([5, 6, 7]), Evaluated(2, 2, 2, 2)),
         k=1,
     )
     assert found.tolist() == [True, False, False]

@@ -7,7 +7,7 @@ import torch
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.errors import ConfigError
-from pslrec.sampling import UserBlocks
+from pslrec.sampling import Hiding, UserBlocks
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +157,35 @@ def test_a_part_has_the_positives_and_weighs_as_the_whole_does(train):
 def test_impossible_options_are_refused(train, option, value):
     with pytest.raises(ConfigError, match=r"must be|needs an N"):
         UserBlocks(train, **{option: value})
+
+
+@pytest.mark.parametrize("hiding", [None, Hiding(0.5, "hidden"), Hiding(0.5, "all")])
+@pytest.mark.parametrize("n_shared", [None, 3])
+def test_blocks_of_kept_users_are_what_they_were(train, hiding, n_shared):
+    def blocks():
+        return UserBlocks(train, batch_pairs=100, n_shared=n_shared, hiding=hiding, seed=1)
+
+    owned = range(30, 70)
+    kept = blocks()
+    kept.keep(owned)
+    n_seen = 0
+    for found, wanted in zip(
+        kept.epoch(2, owned=owned), blocks().epoch(2, owned=owned), strict=True
+    ):
+        assert found.users.tolist() == wanted.users.tolist()
+        assert found.share == wanted.share
+        assert [each.tolist() for each in found.pairs()] == [
+            each.tolist() for each in wanted.pairs()
+        ]
+        if n_shared is not None:
+            # Three drawn items may all be taken by somebody who is not kept.
+            assert found.drawn.tolist() == wanted.drawn.tolist()
+        for user in found.users.tolist():
+            taken = wanted.pool.taken.list_of(user)
+            assert found.pool.taken.list_of(user).tolist() == taken.tolist()
+            if wanted.visible is not None:
+                visible = wanted.visible.list_of(user)
+                assert found.visible.list_of(user).tolist() == visible.tolist()
+        n_seen += len(found.users)
+    assert n_seen == len(owned)
+    assert found.positives.lengths.sum() < wanted.positives.lengths.sum()

@@ -10,7 +10,7 @@ import numpy as np
 from pslrec.data._interactions import Interactions
 from pslrec.data._vocabulary import Vocabulary
 from pslrec.errors import DataError
-from pslrec.files import array_file, map_array, read_array, remove_file
+from pslrec.files import array_file, forget_pages, map_array, read_array, remove_file
 
 DTYPES: dict[str, np.dtype] = {
     "users": np.dtype(np.int32),
@@ -69,7 +69,11 @@ class ColumnFiles:
             # What cannot be written need not be copied.
             column.flags.writeable = False
             columns[name] = column
-        return Interactions(user_vocabulary=users, item_vocabulary=items, **columns)
+        interactions = Interactions(user_vocabulary=users, item_vocabulary=items, **columns)
+        for column in columns.values():
+            # All of it was read for a check; a process of several needs a part.
+            forget_pages(column)
+        return interactions
 
     def remove(self) -> None:
         """Remove the files, which were of use for one step only."""
