@@ -26,6 +26,7 @@ from pslrec.cli._rule_options import (
     table_file,
     table_in,
     title_cell,
+    titles_like,
 )
 from pslrec.cli._telling import can_redraw
 
@@ -190,7 +191,7 @@ def _for_history(wanted: _Wanted, history: list[str]) -> Iterator["pl.DataFrame"
 
     model = wanted.model
     skip = wanted.rules.skip_unknown
-    hint = "; it is not in the training data"
+    hint = titles_like(history, model.items, wanted.table) or "; it is not in the training data"
     found = find_rows(history, model.items, skip_unknown=skip, hint=hint)
     _tell_skipped(len(found.unknown), len(history))
     names = pl.Series("user", ["new"])
@@ -251,6 +252,10 @@ def _show(frames: Iterator["pl.DataFrame"], n_users: int) -> None:
         if len(shown) == SHOWN_USERS:
             break
     Console().print(table)
+    if not shown:
+        typer.echo(
+            "no item is left to recommend; loosen the rules, or add --include-seen", err=True
+        )
     if n_users > SHOWN_USERS:
         typer.echo(
             f"showing the first {SHOWN_USERS} of {n_users:,} users; write all to a file with --out",

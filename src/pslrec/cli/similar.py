@@ -19,6 +19,7 @@ from pslrec.cli._rule_options import (
     table_file,
     table_in,
     title_cell,
+    titles_like,
 )
 
 
@@ -65,7 +66,7 @@ def similar_command(
         vocabulary = model.items
         table = table_in(titles, run, model.items)
         rules = Rules(exclude=exclude or [], where=where, at_most=limits_from(at_most))
-        rows = rows_of([item], vocabulary)
+        rows = rows_of([item], vocabulary, titles_like([item], vocabulary, table))
         top = model.similar_items(rows, k, rules=rules.in_rows(model.items, table))
     else:
         vocabulary = model.users
