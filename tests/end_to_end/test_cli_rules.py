@@ -222,6 +222,28 @@ def test_a_table_given_to_train_serves_every_later_command(
     assert "Film [" in (tmp_path / "report.html").read_text()
 
 
+def test_a_title_in_the_place_of_an_id_is_answered_with_ids(
+    pslrec: Command, run_path: Path, items_path: Path
+) -> None:
+    for command in (
+        ("similar", run_path, "film [7]"),
+        ("recommend", run_path, "--history", "film [7]"),
+    ):
+        failed = pslrec(*command, "--item-table", items_path)
+        assert failed.code == 2
+        assert "unknown item `film [7]`; give an id, such as 7 (Film [7])" in failed.err
+    failed = pslrec("similar", run_path, "opera", "--item-table", items_path)
+    assert failed.err == "error: unknown item `opera`\n"
+
+
+def test_rules_that_leave_nothing_are_told(
+    pslrec: Command, run_path: Path, items_path: Path
+) -> None:
+    done = pslrec("recommend", run_path, 1003, "--item-table", items_path, "--where", "year > 9000")
+    assert done.code == 0
+    assert "no item is left to recommend" in done.err
+
+
 def test_a_warm_start_inherits_the_item_table_unless_another_is_given(
     pslrec: Command, items_path: Path, run_path: Path, tmp_path: Path
 ) -> None:

@@ -60,7 +60,7 @@ def test_report_command_explains_what_it_can_not_take(pslrec, runs, tmp_path):
         ((tmp_path / "nowhere",), "there is no directory"),
         ((empty,), "holds neither a run nor the results of a reproduction; RUN must be"),
         ((shop,), "holds neither a run nor the results of a reproduction; RUN must be"),
-        ((runs,), "it holds the runs psl-relu, sl"),
+        ((runs,), f"it holds runs: pslrec report {runs}/psl-relu {runs}/sl"),
         ((runs / "sl", RESULTS), "give it alone"),
         ((runs / "sl", "-o", empty), "must be a file such as report.html"),
     ]:

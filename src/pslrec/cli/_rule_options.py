@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pslrec.data import Vocabulary
     from pslrec.data.items import ItemTable, TableFile
 
+SHOWN_TITLES = 3
+
 ItemTableFile = Annotated[
     Path | None,
     typer.Option(
@@ -147,6 +149,30 @@ def table_in(file: "TableFile | None", run: Path, items: "Vocabulary") -> "ItemT
     if file is None:
         return read_item_table(run, items)
     return ItemTable.read(file, items)
+
+
+def titles_like(wanted: list[str], items: "Vocabulary", table: "ItemTable | None") -> str:
+    """What an error about an unknown item adds for somebody who typed a title, not an id.
+
+    Args:
+        wanted: as they were typed.
+        items: the items of the model.
+        table: with the titles, if there is one.
+    """
+    if table is None:
+        return ""
+    unknown = [text for text in wanted if items.find_given(text) is None]
+    if not unknown:
+        return ""
+    part = unknown[0].casefold()
+    found = []
+    for row, title in enumerate(table.titles):
+        if title is not None and part in title.casefold():
+            found.append(f"{items.ids([row])[0]} ({title})")
+    if not found:
+        return ""
+    # Ids are wanted, and a few show what they look like.
+    return f"; give an id, such as {', '.join(found[:SHOWN_TITLES])}"
 
 
 def title_cell(record: dict[str, Any], name: str) -> str:

@@ -26,13 +26,13 @@ from pslrec.cli._rule_options import (
     table_file,
     table_in,
     title_cell,
+    titles_like,
 )
 
 if TYPE_CHECKING:
     import polars as pl
     import torch
 
-    from pslrec.data import Vocabulary
     from pslrec.data.items import ItemTable
     from pslrec.inference import Rules, TrainedModel
 
@@ -197,7 +197,7 @@ def _blocks_for_new(wanted: _Wanted, history: list[str] | None, file: Path | Non
         pairs = _pairs_of(file, wanted.model)
     else:
         return None
-    names, lists = _found_histories(pairs, wanted.model.items, wanted.rules.skip_unknown)
+    names, lists = _found_histories(pairs, wanted)
     hidden = wanted.rules.hidden_from(names, wanted.model.items)
     starts = range(0, len(names), _at_once(wanted))
 
@@ -236,14 +236,15 @@ def _pairs_of(file: Path, model: "TrainedModel") -> list[tuple[str, str]]:
 
 
 def _found_histories(
-    pairs: list[tuple[str, str]], items: "Vocabulary", skip_unknown: bool
+    pairs: list[tuple[str, str]], wanted: _Wanted
 ) -> tuple[list[str], list[list[int]]]:
     """Users in the order of their first pair, and the rows of each one's items."""
     from pslrec.data import find_rows
 
-    hint = "; it is not in the training data"
+    items = wanted.model.items
     given = [item for _, item in pairs]
-    unknown = find_rows(given, items, skip_unknown=skip_unknown, hint=hint).unknown
+    hint = titles_like(given, items, wanted.table) or "; it is not in the training data"
+    unknown = find_rows(given, items, skip_unknown=wanted.rules.skip_unknown, hint=hint).unknown
     _tell_skipped(len(unknown), len(given))
     by_user: dict[str, list[int]] = {}
     for (user, _), row in zip(pairs, items.find_all_given(given), strict=True):
@@ -308,6 +309,10 @@ def _show(blocks: Blocks) -> None:
         if len(shown) == SHOWN_USERS:
             break
     Console().print(table)
+    if not shown:
+        typer.echo(
+            "no item is left to recommend; loosen the rules, or add --include-seen", err=True
+        )
     if blocks.n_owners > SHOWN_USERS:
         typer.echo(
             f"showing the first {SHOWN_USERS} of {blocks.n_owners:,} users; write all to a file with --out",

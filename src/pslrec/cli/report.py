@@ -1,5 +1,6 @@
 """`pslrec report`: one HTML file about a run, several runs, a study, or a reproduction."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,9 +95,10 @@ def _results_directory(paths: list[Path]) -> Path | None:
             "give it alone, or leave it out"
         )
     hint = ""
-    inside = sorted(inner.parent.name for inner in others[0].glob("*/format"))
+    inside = sorted(str(inner.parent) for inner in others[0].glob("*/format"))
     if inside:
-        hint = f"; it holds the runs {', '.join(inside[:5])}: give {others[0]}/*"
+        # By name: there may be anything else beside them.
+        hint = f"; it holds runs: pslrec report {shlex.join(inside[:5])}"
     raise ConfigError(
         f"{others[0]} holds neither a run nor the results of a reproduction{hint or ADVICE}"
     )

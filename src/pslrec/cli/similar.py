@@ -22,6 +22,7 @@ from pslrec.cli._rule_options import (
     table_file,
     table_in,
     title_cell,
+    titles_like,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def similar_command(
         return
     if item is not None:
         vocabulary = model.items
-        rows = rows_of([item], vocabulary)
+        rows = rows_of([item], vocabulary, titles_like([item], vocabulary, table))
         top = model.similar_items(rows, k, rules=row_rules)
     else:
         vocabulary = model.users

@@ -20,6 +20,7 @@ from pslrec.inference import TrainedModel
 from pslrec.recommender._card import curve_frame, facts_of, html_card, text_card
 from pslrec.recommender._described_items import DescribedItems
 from pslrec.recommender._fitting import Fitting
+from pslrec.recommender._forking import check_not_forked
 from pslrec.recommender._frames import (
     Output,
     given_as,
@@ -131,6 +132,7 @@ class Recommender(Fitting, DescribedItems):
         named = {name: params.pop(name) for name in self._defaults() if name in params}
         self._keep(params, **named)
         if state["files"] is not None:
+            check_not_forked()
             storage = Pickled(state["files"])
             with tempfile.TemporaryDirectory() as directory:
                 place = Path(directory)
@@ -363,6 +365,7 @@ class Recommender(Fitting, DescribedItems):
         Args:
             path: the directory, or its address. Its files are checked, and nothing in them is executed.
         """
+        check_not_forked()
         with at_hand(path, error=ConfigError) as place:
             # Before its settings are known, so that their names are looked up with the run's parts.
             model = TrainedModel.load(place)

@@ -20,6 +20,7 @@ from pslrec.inference import TrainedModel
 from pslrec.losses import Loss
 from pslrec.progress import shown_progress
 from pslrec.recommender._card import curve_frame
+from pslrec.recommender._forking import note_work
 from pslrec.recommender._frames import (
     Output,
     check_has_columns,
@@ -249,6 +250,7 @@ class Fitting(Parameters):
         self.learning_curve_ = curve_frame([_as_logged(epoch) for epoch in epochs])
 
     def _take(self, model: TrainedModel, config: RunConfig) -> None:
+        note_work()
         self.model_ = model
         self.config_ = config
         self.metrics_ = dict(model.metrics)

@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import pickletools
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import polars as pl
@@ -73,6 +74,25 @@ def test_a_process_pool_takes_it(fitted: Recommender) -> None:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         assert pool.submit(_best, fitted, "user03").result() == _best(fitted, "user03")
+
+
+def _unpickle(content: bytes, answers: Connection) -> None:
+    try:
+        answers.send(str(pickle.loads(content)))
+    except PslrecError as error:
+        answers.send(str(error))
+
+
+# Newer Pythons warn of every fork of a process with threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_gets_an_error_where_it_would_wait_for_ever(fitted: Recommender) -> None:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_unpickle, args=(pickle.dumps(fitted), sender), daemon=True)
+    child.start()
+    assert receiver.poll(60)
+    assert 'start processes with `multiprocessing.get_context("spawn")`' in receiver.recv()
+    child.join()
 
 
 def test_joblib_stores_it(fitted: Recommender, tmp_path: Path) -> None:
