@@ -169,24 +169,21 @@ class Grid:
                 losses += self.paper.losses[names["loss"]].get("settings_of", [])
             for loss in losses:
                 hyper = self.published.find(part.settings_from, columns | {"loss": loss})
-                if hyper is not None:
+                if hyper.row:
                     settings = settings | hyper.settings()
                     where = f"{hyper.file}: {loss}"
                     break
             else:
                 return None
         found = self.published.find(part.published, columns)
-        published = {}
-        if found is not None:
-            published = found.values(self.metrics)
         return Cell(
             table=table,
             setting=", ".join(filter(None, (part.setting, variant))),
             source=self.paper.datasets[names["dataset"]],
             split=part.split,
             settings=settings,
-            published=published,
-            published_in=found.file if found is not None else "",
+            published=found.values(self.metrics),
+            published_in=found.file,
             settings_from=where,
             **names,
         )

@@ -116,8 +116,8 @@ class Layout:
         lines = []
         for name, members in grouped(cells, lambda cell: cell.named(LINE)).items():
             # What was printed without a form is of the form that the loss has by itself.
-            plain = printed.pop((*name[:2], ""), None)
-            known = [each.published for each in (plain, *members) if each is not None]
+            rows = [printed.pop(key, None) for key in (name, (*name[:2], ""))]
+            known = [each.published for each in (*rows, *members) if each is not None]
             published = next(filter(None, known), {})
             by_variant: dict[Variant, Result] = {}
             for cell in members:
@@ -226,9 +226,8 @@ class Layout:
         levels = sorted({float(cell[across]) for cell in cells})
         sheet = Sheet([f"{level:g}" for level in levels])
         losses = self._grid.paper.losses
-        for cell in sorted(
-            cells, key=lambda cell: (position(cell["loss"], losses), cell["setting"])
-        ):
+        by_loss = sorted(cells, key=lambda cell: (position(cell["loss"], losses), cell["setting"]))
+        for cell in by_loss:
             text = " / ".join(filter(None, (value_of(cell, metric), _printed(cell, metric))))
             label = cell["loss"] + _unusual(cell["setting"])
             sheet.put(label, f"{float(cell[across]):g}", text)

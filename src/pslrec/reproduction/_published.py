@@ -1,7 +1,7 @@
 """What a paper printed: the files of `published/`, looked up by the columns of a cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,15 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Printed:
-    """A row that was found.
+    """A row that was found, or nothing.
 
     Args:
         file: its file, without ending.
         row: all its columns.
     """
 
-    file: str
-    row: Row
+    file: str = ""
+    row: Row = field(default_factory=dict)
 
     def values(self, metrics: Sequence[str]) -> dict[str, float]:
         """The printed values, by metric."""
@@ -57,7 +57,7 @@ class Published:
             self._files[file] = read_results(path)
         return self._files[file]
 
-    def find(self, files: Sequence[str], columns: Mapping[str, str]) -> Printed | None:
+    def find(self, files: Sequence[str], columns: Mapping[str, str]) -> Printed:
         """The first row that is about a cell.
 
         Args:
@@ -68,7 +68,7 @@ class Published:
             for row in self.rows(file):
                 if _is_about(row, columns):
                     return Printed(file, row)
-        return None
+        return Printed()
 
 
 def _is_about(row: Row, columns: Mapping[str, str]) -> bool:

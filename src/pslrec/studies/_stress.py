@@ -1,5 +1,6 @@
 """Stress tests of losses on any data set: how they bear a shift of popularity, and false negatives."""
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,15 +85,14 @@ def stress(
         listener: is told what happens.
     """
     make_directory(out)
-    sources = {level: _shifted_source(config, level, out) for level in sorted(set(plan.shift))}
     # All of them first: a setting that a loss does not take must not show after an hour.
     cells = []
-    for test, level in _levels(plan):
-        for loss in plan.losses:
-            for seed in plan.seeds:
-                settings = {"test": test, "level": float(level), "loss": loss, "seed": seed}
-                task = _cell_config(config, settings, plan, sources)
-                cells.append(Cell(_key(settings, task), settings, task))
+    for (test, level), base in _levels(config, plan, out).items():
+        for loss, seed in itertools.product(plan.losses, plan.seeds):
+            settings = {"test": test, "level": level, "loss": loss, "seed": seed}
+            own = {"training.seed": seed, **plan.options.get(loss, {})}
+            task = RunConfig.from_settings(own, base=with_parts(base, loss=loss)).resolved()
+            cells.append(Cell(_key(settings, task), settings, task))
     trials = run_cells(
         Study(out, kind="stress", storage=storage),
         cells,
@@ -112,29 +112,23 @@ def stress(
     return pl.DataFrame(rows)
 
 
-def _levels(plan: StressPlan) -> list[tuple[Test, float]]:
-    levels: list[tuple[Test, float]] = [("shift", level) for level in plan.shift]
-    if plan.noise:
-        levels.append(("noise", 0.0))
-        levels += [("noise", level) for level in plan.noise]
-    return levels
-
-
-def _cell_config(
-    config: RunConfig, cell: Mapping[str, Any], plan: StressPlan, sources: Mapping[float, Path]
-) -> RunConfig:
-    loss = cell["loss"]
-    tree = with_parts(config, loss=loss).model_dump(exclude_none=True)
-    settings: dict[str, Any] = {"training.seed": cell["seed"], **plan.options.get(loss, {})}
-    if cell["test"] == "noise" and cell["level"]:
-        settings["sampling.noise.probability"] = cell["level"]
-    if cell["test"] == "shift":
-        tree["data"] = {
-            "source": str(sources[cell["level"]]),
+def _levels(config: RunConfig, plan: StressPlan, out: Path) -> dict[tuple[Test, float], RunConfig]:
+    """What all runs of a test and a level have in common."""
+    levels: dict[tuple[Test, float], RunConfig] = {}
+    for level in plan.shift:
+        data = {
+            "source": str(_shifted_source(config, level, out)),
             "validation": config.data.validation or "fraction",
             "validation_seed": config.data.validation_seed,
         }
-    return RunConfig.from_settings(settings, base=RunConfig.checked(tree)).resolved()
+        shifted = {**config.model_dump(exclude_none=True), "data": data}
+        levels["shift", float(level)] = RunConfig.checked(shifted)
+    if plan.noise:
+        levels["noise", 0.0] = config
+    for level in plan.noise:
+        noise = {"sampling.noise.probability": level}
+        levels["noise", float(level)] = RunConfig.from_settings(noise, base=config)
+    return levels
 
 
 def _shifted_source(config: RunConfig, level: float, out: Path) -> Path:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -112,19 +112,30 @@ def work_through(
         keeps_going: make other trials after one of them ended in an error, rather than raise it.
         listener: is told what happens.
     """
-    tell = listener or (lambda _event: None)
     seconds = float("inf") if budget_seconds is None else budget_seconds
-    deadline = time.monotonic() + seconds
+    worker = _Worker(
+        study,
+        todo,
+        work,
+        deadline=time.monotonic() + seconds,
+        wait=wait,
+        keeps_going=keeps_going,
+        n_workers=workers,
+        tell=listener or _tell_nobody,
+    )
     if workers == 1:
-        return _Worker(study, todo, work, tell, deadline, wait, keeps_going).run()
+        return worker.run()
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, threads // workers))
     try:
-        with _helpers(workers - 1, study, todo, work, seconds, tell):
-            worker = _Worker(study, todo, work, tell, deadline, wait, keeps_going, workers)
+        with _helpers(worker):
             return worker.run()
     finally:
         torch.set_num_threads(threads)
+
+
+def _tell_nobody(_event: StudyEvent) -> None:
+    """A listener where there is none."""
 
 
 @dataclass
@@ -134,11 +145,12 @@ class _Worker:
     study: Study
     todo: Queue
     work: Work
-    tell: Listener
+    # Of the monotonic clock, which all processes of a machine share.
     deadline: float
-    wait: bool = True
-    keeps_going: bool = True
-    n_workers: int = 1
+    wait: bool
+    keeps_going: bool
+    n_workers: int
+    tell: Listener
     # A trial that could not be made, for lack of data perhaps, is tried once by each process.
     tried: set[int] = field(default_factory=set)
     cost: float = 0.0
@@ -228,17 +240,19 @@ class _Worker:
 
 
 @contextmanager
-def _helpers(
-    n_helpers: int, study: Study, todo: Queue, work: Work, seconds: float, tell: Listener
-) -> Iterator[None]:
+def _helpers(worker: _Worker) -> Iterator[None]:
     """Other processes that work on the study as long as this one does."""
     # Not forked: a copy of a process with threads may wait for locks that nobody holds.
     context = multiprocessing.get_context("spawn")
     events: Any = context.Queue()
-    arguments = (study, todo, work, seconds, torch.get_num_threads(), imported_modules(), events)
-    helpers = [context.Process(target=_help, args=arguments) for _ in range(n_helpers)]
+    # An error of a helper would be seen by nobody; it leaves the trial to this process.
+    helper_worker = replace(worker, wait=True, keeps_going=True, tell=_tell_nobody)
+    arguments = (helper_worker, torch.get_num_threads(), imported_modules(), events)
+    helpers = []
+    for _ in range(worker.n_workers - 1):
+        helpers.append(context.Process(target=_help, args=arguments))
     is_over = threading.Event()
-    teller = threading.Thread(target=_pass_on, args=(events, tell, is_over))
+    teller = threading.Thread(target=_pass_on, args=(events, worker.tell, is_over))
     for helper in helpers:
         helper.start()
     teller.start()
@@ -256,15 +270,7 @@ def _helpers(
         teller.join()
 
 
-def _help(
-    study: Study,
-    todo: Queue,
-    work: Work,
-    seconds: float,
-    threads: int,
-    modules: Sequence[str],
-    events: Any,
-) -> None:
+def _help(worker: _Worker, threads: int, modules: Sequence[str], events: Any) -> None:
     # Ctrl-C reaches every process of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
@@ -275,8 +281,9 @@ def _help(
         if isinstance(event, TrialEnded):
             events.put(event)
 
+    worker.tell = tell
     try:
-        _Worker(study, todo, work, tell, time.monotonic() + seconds).run()
+        worker.run()
     except TrainingInterrupted:
         return
 

@@ -301,6 +301,35 @@ def test_a_leaderboard_has_all_backbones_in_one_table_and_what_was_not_run() -> 
     assert table.notes[-1] == "Rows without a number of ours have not been run."
 
 
+def test_what_was_printed_for_a_form_that_was_run_stands_in_its_row(tmp_path: Path) -> None:
+    (tmp_path / "published").mkdir()
+    printed = "dataset,backbone,loss,form,ndcg20\nOwn,MF,PSL,outside,0.2\nOwn,MF,PSL,inside,0.1\n"
+    (tmp_path / "published" / "one.csv").write_text(printed)
+    (tmp_path / "paper.toml").write_text("""
+title = "A paper"
+metrics = ["ndcg@20"]
+datasets = { Own = "synthetic" }
+backbones = { MF = { name = "mf" } }
+losses = { PSL = { name = "psl-relu" } }
+[tables.one]
+title = "Table 1"
+show_unrun = true
+[[tables.one.parts]]
+setting = "iid"
+datasets = ["Own"]
+backbones = ["MF"]
+losses = ["PSL"]
+published = ["one"]
+""")
+    run = {"dataset": "Own", "backbone": "MF", "loss": "PSL", "form": "outside", "setting": "iid"}
+    run |= {"mode": "sampled", "protocol": "paper", "seed": "1", "ours_ndcg20": "0.22"}
+    (table,) = laid_out(Grid(tmp_path), "one", [run])
+    assert table.rows == [
+        ["PSL, inside", "0.1000", ""],
+        ["PSL, outside", "0.2000", "0.2200, +10.0 %"],
+    ]
+
+
 def test_gains_are_of_the_best_loss_and_name_it_where_there_are_several(grid: Grid) -> None:
     at_k = Grid(DIRECTORY.parent / "slatk-kdd-2025")
     choice = {"datasets": ["health"], "backbones": ["mf"]}
