@@ -1,7 +1,7 @@
 """The exact loss on divided items, item parts side by side in one process, against the compiled pass."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pslrec.kernels import (
     rows_of_candidates,
     torch_row_values,
 )
+from pslrec.kernels._native import native
 from pslrec.rows import Rows
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
@@ -169,6 +170,23 @@ def test_divided_items_give_what_the_compiled_pass_gives(
     for size in (1, 3):
         values, slopes, _ = divided(scores, lists, form, Partition.even(N_ITEMS, size), how)
         assert_as_compiled(values, slopes, scores, lists, form)
+
+
+@pytest.fixture
+def portable_rows() -> Iterator[None]:
+    native.use_portable_rows(True)
+    yield
+    native.use_portable_rows(False)
+
+
+@pytest.mark.usefixtures("portable_rows")
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_portable_loops_give_the_same(form: FusedForm) -> None:
+    lists = lists_of(noise=0.2)
+    scores = scores_for(form)
+    items = Partition.even(N_ITEMS, 2)
+    values, slopes, _ = divided(scores, lists, form, items, TorchPass(compiled=True))
+    assert_as_compiled(values, slopes, scores, lists, form)
 
 
 @both
