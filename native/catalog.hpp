@@ -45,6 +45,34 @@ class CatalogTables {
     }
 };
 
+// The stretches of a catalogue between some items, and where each begins once they stand close together.
+template <typename Body>
+void for_each_gap(const std::int32_t* items, std::int64_t count, std::int64_t n_items, Body body) {
+    std::int64_t from = 0, place = 0;
+    for (std::int64_t t = 0; t <= count; ++t) {
+        const std::int64_t to = t < count ? items[t] : n_items;
+        body(from, to, place);
+        place += to - from;
+        from = to + 1;
+    }
+}
+
+// Pads a row of `n_plain` negatives of weight 1, and then those of `extra_weights`, to whole vectors.
+inline void pad_row(CatalogRow& row, std::int64_t n_plain, const std::vector<float>& extra_weights, std::vector<float>& tail_weights) {
+    constexpr std::int64_t kLanes = 8;
+    const std::int64_t length = n_plain + static_cast<std::int64_t>(extra_weights.size());
+    row.tail = n_plain / kLanes * kLanes;
+    row.padded = (length + kLanes - 1) / kLanes * kLanes;
+    tail_weights.assign(row.padded - row.tail + kLanes, 0.0f);
+    row.total_weight = static_cast<double>(n_plain);
+    for (std::int64_t n = row.tail; n < length; ++n) {
+        tail_weights[n - row.tail] = n < n_plain ? 1.0f : extra_weights[n - n_plain];
+    }
+    for (const float weight : extra_weights) row.total_weight += static_cast<double>(weight);
+    for (std::int64_t n = length; n < row.padded; ++n) row.scores[n] = row.scores[0];
+    row.tail_weights = tail_weights.data();
+}
+
 class CatalogWorker {
   public:
     CatalogWorker(std::int64_t n_items, int surrogate, double exponent, double tolerance, std::int64_t first_nodes,
@@ -64,7 +92,7 @@ class CatalogWorker {
         positives_.resize(n_positives);
         positive_gradients_.resize(n_positives);
         for (std::int64_t i = 0; i < n_positives; ++i) positives_[i] = row[positives.begin(user)[i]];
-        for_each_gap(taken.begin(user), n_taken, [&](std::int64_t from, std::int64_t to, std::int64_t place) {
+        for_each_gap(taken.begin(user), n_taken, n_items_, [&](std::int64_t from, std::int64_t to, std::int64_t place) {
             std::copy(row + from, row + to, scores_.data() + place);
         });
         for (std::int64_t e = 0; e < n_extras; ++e) scores_[n_plain + e] = row[extras.begin(user)[e]];
@@ -77,7 +105,7 @@ class CatalogWorker {
         const double value = n_positives > 0 ? rows().catalog_row(surrogate_, row_) : 0.0;
         if (n_positives == 0) std::fill(scores_.begin(), scores_.end(), 0.0f);
         for (std::int64_t t = 0; t < n_taken; ++t) row[taken.begin(user)[t]] = 0.0f;
-        for_each_gap(taken.begin(user), n_taken, [&](std::int64_t from, std::int64_t to, std::int64_t place) {
+        for_each_gap(taken.begin(user), n_taken, n_items_, [&](std::int64_t from, std::int64_t to, std::int64_t place) {
             std::copy(scores_.data() + place, scores_.data() + place + (to - from), row + from);
         });
         for (std::int64_t e = 0; e < n_extras; ++e) row[extras.begin(user)[e]] += scores_[n_plain + e];
@@ -86,37 +114,18 @@ class CatalogWorker {
     }
 
   private:
-    // The stretches of the catalogue between the taken items, and where each begins once they stand close together.
-    template <typename Body>
-    void for_each_gap(const std::int32_t* taken, std::int64_t n_taken, Body body) const {
-        std::int64_t from = 0, place = 0;
-        for (std::int64_t t = 0; t <= n_taken; ++t) {
-            const std::int64_t to = t < n_taken ? taken[t] : n_items_;
-            body(from, to, place);
-            place += to - from;
-            from = to + 1;
-        }
-    }
-
     void weigh(std::int64_t n_plain, std::int64_t n_extras, double noise) {
-        constexpr std::int64_t kLanes = 8;
-        const std::int64_t length = n_plain + n_extras;
-        row_.tail = n_plain / kLanes * kLanes;
-        row_.padded = (length + kLanes - 1) / kLanes * kLanes;
         // All draws of the false negatives together are to those of the others as noise to 1 - noise.
         const double weight = n_extras > 0 ? noise * static_cast<double>(n_plain) / ((1.0 - noise) * static_cast<double>(n_extras)) : 0.0;
-        tail_weights_.assign(row_.padded - row_.tail + kLanes, 0.0f);
-        for (std::int64_t n = row_.tail; n < length; ++n) {
-            tail_weights_[n - row_.tail] = n < n_plain ? 1.0f : static_cast<float>(weight);
-        }
-        for (std::int64_t n = length; n < row_.padded; ++n) scores_[n] = scores_[0];
-        row_.tail_weights = tail_weights_.data();
+        extra_weights_.assign(n_extras, static_cast<float>(weight));
+        pad_row(row_, n_plain, extra_weights_, tail_weights_);
+        // Not the sum of rounded weights.
         row_.total_weight = static_cast<double>(n_plain) + weight * static_cast<double>(n_extras);
     }
 
     std::int64_t n_items_;
     int surrogate_;
-    std::vector<float> scores_, positives_, positive_gradients_, tail_weights_;
+    std::vector<float> scores_, positives_, positive_gradients_, extra_weights_, tail_weights_;
     std::vector<double> scratch_;
     CatalogRow row_{};
 };

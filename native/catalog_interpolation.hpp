@@ -34,6 +34,16 @@ class InterpolatedRow {
         return value;
     }
 
+    // The gradient from nodes that were chosen and evaluated elsewhere, at most `kMostNodes`.
+    void run_at(const double* places, const double* factors, std::int64_t count) {
+        positives_.count = count;
+        for (std::int64_t r = 0; r < count; ++r) {
+            positives_.nodes[r] = Node{places[r], 0.0, 0.0, factors[r], terms_.top_at(places[r])};
+            positives_.multiplicity[r] = 1.0;
+        }
+        write_gradient();
+    }
+
   private:
     double nodes_at_positives() {
         double value = 0.0;

@@ -18,6 +18,8 @@ namespace {
 // `factor * slope_term` to the gradient, once for each positive that stands at x.
 struct Node {
     double x, value, slope, factor, top;  // top = sigma(max s - x)
+    // What value and slope were made of, where they are sums: of terms divided by top, and of their slopes divided by k.
+    double sum = 0.0, slope_sum = 0.0;
 };
 
 class PositiveNodes {

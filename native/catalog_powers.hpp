@@ -131,6 +131,9 @@ class PowerTerms {
         return raised(sigma * all(1.0 / node.top), row_.exponent, whole_) * Surrogate::slope(q, at, sigma);
     }
 
+    // sigma(highest - x), by which terms are divided.
+    double top_at(double x) const { return value_at(static_cast<double>(highest_), x); }
+
     // The powers of the paper's temperatures as constants: without a loop over its bits a power is a few multiplications.
     Node evaluate(double x) const {
         switch (whole_) {
@@ -147,7 +150,7 @@ class PowerTerms {
   private:
     template <std::int32_t Whole>
     Node evaluate_with(double x) const {
-        Node node{x, 0.0, 0.0, 0.0, value_at(static_cast<double>(highest_), x)};
+        Node node{x, 0.0, 0.0, 0.0, top_at(x)};
         const V at = all(Surrogate::node(x)), inverse = all(1.0 / node.top);
         double total = 0.0, slopes = 0.0;
         for (std::int64_t n = 0; n < row_.tail; n += kFlush * kWidth) {
@@ -172,6 +175,8 @@ class PowerTerms {
         node.factor = row_.exponent / total;
         node.value = row_.exponent * ::log(node.top) + ::log(total);
         node.slope = node.factor * slopes;
+        node.sum = total;
+        node.slope_sum = slopes;
         return node;
     }
 

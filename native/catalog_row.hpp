@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "catalog_binomial.hpp"
 #include "catalog_every_positive.hpp"
@@ -82,7 +83,60 @@ double relu_row(const CatalogRow& row) {
     return is_whole && is_clear ? binomial_row(row, highest) : interpolated_row<ReluNode>(row, highest);
 }
 
+// Calls `body` with the terms of an interpolated surrogate, in the precision that its exponent needs.
+template <typename Surrogate, typename Body>
+void with_power_terms(const CatalogRow& row, Body body) {
+    if (row.exponent > kSinglePrecisionUpTo) {
+        body(static_cast<PowerTerms<double, Surrogate>*>(nullptr));
+    } else {
+        body(static_cast<PowerTerms<float, Surrogate>*>(nullptr));
+    }
+}
+
+template <typename Body>
+void with_terms(int surrogate, const CatalogRow& row, Body body) {
+    switch (surrogate) {
+        case 1: return with_power_terms<TanhNode>(row, body);
+        case 2: return with_power_terms<AtanNode>(row, body);
+        case 3: return with_power_terms<ReluNode>(row, body);
+        default: return with_power_terms<SoftplusNode>(row, body);
+    }
+}
+
 }  // namespace
+
+// The two phases of a row whose items are divided among processes; see `catalog_phases.hpp`.
+
+void row_moments(const CatalogRow& row, float top, std::int64_t k, double* out) { moments(row, top, k, out); }
+
+void row_polynomial(const CatalogRow& row, float top, const float* coefficients, std::int64_t degree) {
+    const Vector inverse = spread(1.0f / top), zero = spread(0.0f), one = spread(1.0f);
+    for (std::int64_t n = 0; n < row.padded; n += kLanes) {
+        store(row.scores + n, smaller(larger((load(row.scores + n) + 0.5f) * inverse, zero), one));
+    }
+    polynomial(row, coefficients, degree);
+}
+
+void row_node_sums(int surrogate, const CatalogRow& row, float highest, const double* nodes, std::int64_t count, double* sums,
+                   double* slopes, double* tops) {
+    with_terms(surrogate, row, [&](auto* kind) {
+        const std::remove_pointer_t<decltype(kind)> terms(row, highest);
+        for (std::int64_t r = 0; r < count; ++r) {
+            const Node node = terms.evaluate(nodes[r]);
+            sums[r] = node.sum;
+            slopes[r] = node.slope_sum;
+            tops[r] = node.top;
+        }
+    });
+}
+
+void row_node_gradient(int surrogate, const CatalogRow& row, float highest, const double* nodes, const double* factors,
+                       std::int64_t count) {
+    const float lowest = smallest(row);
+    with_terms(surrogate, row, [&](auto* kind) {
+        InterpolatedRow<std::remove_pointer_t<decltype(kind)>>(row, highest, lowest).run_at(nodes, factors, count);
+    });
+}
 
 // The numbers are those of `OPERATIONS` in `pslrec/kernels/catalog.py`.
 double catalog_row(int operation, const CatalogRow& row) {

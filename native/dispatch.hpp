@@ -54,6 +54,10 @@ struct MissedSteps {
     void skip_taken(std::int32_t*, std::int32_t*, std::int64_t, const std::int32_t*, std::int64_t);                      \
     float log_sum(int, float*, std::int64_t, float);                                                                     \
     double catalog_row(int, const CatalogRow&);                                                                          \
+    void row_moments(const CatalogRow&, float, std::int64_t, double*);                                                   \
+    void row_polynomial(const CatalogRow&, float, const float*, std::int64_t);                                           \
+    void row_node_sums(int, const CatalogRow&, float, const double*, std::int64_t, double*, double*, double*);           \
+    void row_node_gradient(int, const CatalogRow&, float, const double*, const double*, std::int64_t);                   \
     void adam_catch_up(float*, float*, float*, std::int64_t, const MissedSteps&, float);                                 \
     void adam_step(float*, float*, float*, const float*, std::int64_t, const AdamStep&);                                 \
     void through_normalization(const float*, float*, std::int64_t);                                                      \
@@ -75,6 +79,10 @@ struct Rows {
     decltype(&portable::skip_taken) skip_taken;
     decltype(&portable::log_sum) log_sum;
     decltype(&portable::catalog_row) catalog_row;
+    decltype(&portable::row_moments) row_moments;
+    decltype(&portable::row_polynomial) row_polynomial;
+    decltype(&portable::row_node_sums) row_node_sums;
+    decltype(&portable::row_node_gradient) row_node_gradient;
     decltype(&portable::adam_catch_up) adam_catch_up;
     decltype(&portable::adam_step) adam_step;
     decltype(&portable::through_normalization) through_normalization;
@@ -82,10 +90,11 @@ struct Rows {
     decltype(&portable::add_noise) add_noise;
 };
 
-#define PSLREC_ROWS_OF(variant)                                                                                \
-    {variant::scores,       variant::weighted_sum,  variant::skip_taken, variant::log_sum,                   \
-     variant::catalog_row,  variant::adam_catch_up, variant::adam_step,  variant::through_normalization,     \
-     variant::normalized,   variant::add_noise}
+#define PSLREC_ROWS_OF(variant)                                                                                        \
+    {variant::scores,        variant::weighted_sum,      variant::skip_taken,    variant::log_sum,                    \
+     variant::catalog_row,   variant::row_moments,       variant::row_polynomial, variant::row_node_sums,             \
+     variant::row_node_gradient, variant::adam_catch_up, variant::adam_step,     variant::through_normalization,      \
+     variant::normalized,    variant::add_noise}
 
 inline constexpr Rows kPortableRows PSLREC_ROWS_OF(portable);
 

@@ -6,6 +6,7 @@
 
 #include "adam.hpp"
 #include "catalog.hpp"
+#include "catalog_phases.hpp"
 #include "dispatch.hpp"
 #include "negatives.hpp"
 #include "row_noise.hpp"
@@ -47,6 +48,10 @@ NB_MODULE(_native, module) {
     module.def("adam_fetch", &pslrec::adam_fetch, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
     module.def("adam_update", &pslrec::adam_update, "Twin: `torch.optim.Adam`, see `pslrec.kernels.adam`.");
     module.def("catalog_rows", &pslrec::catalog_rows, "Twin: `catalog_values` of the losses.");
+    module.def("catalog_moments", &pslrec::catalog_moments, "Twin: the moments in `pslrec.kernels._torch_operations`.");
+    module.def("catalog_polynomials", &pslrec::catalog_polynomials, "Twin: the polynomial there.");
+    module.def("catalog_node_sums", &pslrec::catalog_node_sums, "Twin: `PowerTerms` in `pslrec.kernels._torch_terms`.");
+    module.def("catalog_node_gradients", &pslrec::catalog_node_gradients, "Twin: the same, multiplied by the terms.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     module.def("add_row_noise", &pslrec::add_row_noise, "Twin: `pslrec.kernels.row_noise.row_noise_plainly`.");
     pslrec::sparse_product::register_with(module);

@@ -1,7 +1,7 @@
 """The exact loss on divided items, item parts side by side in one process, against the compiled pass."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pslrec.kernels import (
     rows_of_candidates,
     torch_row_values,
 )
+from pslrec.kernels._native import native
 from pslrec.rows import Rows
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
@@ -154,23 +155,48 @@ def scores_for(form: FusedForm) -> Tensor:
     return half_cosines()
 
 
+both = pytest.mark.parametrize("compiled", [False, True], ids=["torch", "compiled"])
+
+
+@both
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_divided_items_give_what_the_compiled_pass_gives(form: FusedForm, noise: float) -> None:
+def test_divided_items_give_what_the_compiled_pass_gives(
+    form: FusedForm, noise: float, compiled: bool
+) -> None:
     lists = lists_of(noise=noise)
     scores = scores_for(form)
+    how = TorchPass(compiled=compiled)
     for size in (1, 3):
-        values, slopes, _ = divided(scores, lists, form, Partition.even(N_ITEMS, size))
+        values, slopes, _ = divided(scores, lists, form, Partition.even(N_ITEMS, size), how)
         assert_as_compiled(values, slopes, scores, lists, form)
 
 
+@pytest.fixture
+def portable_rows() -> Iterator[None]:
+    native.use_portable_rows(True)
+    yield
+    native.use_portable_rows(False)
+
+
+@pytest.mark.usefixtures("portable_rows")
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_a_process_may_have_no_items_and_all_cut_alike(form: FusedForm) -> None:
+def test_the_portable_loops_give_the_same(form: FusedForm) -> None:
+    lists = lists_of(noise=0.2)
+    scores = scores_for(form)
+    items = Partition.even(N_ITEMS, 2)
+    values, slopes, _ = divided(scores, lists, form, items, TorchPass(compiled=True))
+    assert_as_compiled(values, slopes, scores, lists, form)
+
+
+@both
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_process_may_have_no_items_and_all_cut_alike(form: FusedForm, compiled: bool) -> None:
     lists = lists_of()
     scores = scores_for(form)
     parts = Partition((0, 3, 3, N_ITEMS))
     # A user or two at a time, by the mean number of items and not by that of each process.
-    how = TorchPass(budget=100 * N_ITEMS)
+    how = TorchPass(budget=100 * N_ITEMS, compiled=compiled)
     values, slopes, _ = divided(scores, lists, form, parts, how)
     assert_as_compiled(values, slopes, scores, lists, form)
 
@@ -193,8 +219,9 @@ def test_the_positives_may_all_have_one_score() -> None:
     assert_as_compiled(values, slopes, scores, lists, form)
 
 
+@both
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_sampled_negatives_may_be_in_any_process(form: FusedForm) -> None:
+def test_sampled_negatives_may_be_in_any_process(form: FusedForm, compiled: bool) -> None:
     n_rows = 6
     n_negatives = 20
     random = torch.Generator().manual_seed(3)
@@ -205,7 +232,8 @@ def test_sampled_negatives_may_be_in_any_process(form: FusedForm) -> None:
     place[0, 0] = 1
 
     def work(group: Group) -> tuple[Tensor, Tensor]:
-        rows = rows_of_candidates(scores.clone(), place == group.rank, n_negatives, group)
+        is_here = place == group.rank
+        rows = rows_of_candidates(scores.clone(), is_here, n_negatives, group, is_compiled=compiled)
         values = torch_row_values(rows, form, 1e-7)
         return values, rows.scores * (place == group.rank)
 

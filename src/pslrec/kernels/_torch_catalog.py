@@ -46,12 +46,15 @@ class TorchPass(NamedTuple):
             to the device. One user at a time may need more.
         tolerance: of the interpolation, relative to the loss.
         compile: have `torch.compile` fuse what is done to rows of scores at a node.
+        compiled: take the compiled module for walks over the items, where it has them; for vectors
+            that `runs_compiled` takes.
     """
 
     products: Products = "float32"
     budget: int | None = None
     tolerance: float = TOLERANCE
     compile: bool = False
+    compiled: bool = False
 
     def bytes_for(self, device: torch.device) -> int:
         """The budget on a device."""
@@ -220,7 +223,7 @@ class _Pass:
         while start < last:
             end = min(start + self._n_rows(start, budget), last)
             some = scores[start - first : end - first]
-            rows = self._lists.cut(some, start, end)
+            rows = replace(self._lists.cut(some, start, end), is_compiled=self._how.compiled)
             values.append(self._value(rows, self._lists.order[start:end]))
             start = end
         return torch.stack(values).sum()
@@ -238,7 +241,7 @@ class _Pass:
         # The longest list decides how wide all are, so a second look follows the first guess.
         for _ in range(2):
             longest = int(counts[start + n_rows - 1])
-            size = row_bytes(self._form, self._width, longest)
+            size = row_bytes(self._form, self._width, longest, compiled=self._how.compiled)
             n_rows = min(max(budget // size, 1), n_rows)
         return n_rows
 
@@ -277,13 +280,14 @@ class _Pass:
             self.item_gradients += torch.mm(typed.T, vectors)
 
 
-def row_bytes(form: FusedForm, n_items: int, longest: int) -> int:
+def row_bytes(form: FusedForm, n_items: int, longest: int, *, compiled: bool = False) -> int:
     """What a row operation holds per row beside the scores, about.
 
     Args:
         form: what is computed.
         n_items: width of a row.
         longest: list of positives.
+        compiled: whether walks over the items are compiled, which hold a row or two of their own.
     """
     if is_exponential(form):
         return 4 * n_items * EXPONENTIAL_WIDTH
@@ -291,5 +295,8 @@ def row_bytes(form: FusedForm, n_items: int, longest: int) -> int:
         of_positives = 8 * BINOMIAL_WIDTH * longest * int(form.exponent + 1)
         return 4 * n_items * BINOMIAL_WIDTH + of_positives
     n_nodes = min(longest, FIRST_NODES)
+    if compiled and form.kind == "log-sum":
+        # The gradient, and one more where it is added up.
+        return 4 * n_items * 2 + 8 * BINOMIAL_WIDTH * longest * FIRST_NODES
     of_positives = 8 * BINOMIAL_WIDTH * longest * FIRST_NODES
     return 4 * n_items * NODE_WIDTH * n_nodes + of_positives

@@ -155,8 +155,7 @@ class _Between:
 
 def _combined(found: Nodes, multiplicity: Tensor) -> Tensor:
     """Terms of the nodes, added up by how many positives each node stands for."""
-    shares = (found.factors * multiplicity).to(found.terms.dtype)
-    return torch.bmm(shares.unsqueeze(1), found.terms).squeeze(1)
+    return found.combine(found.factors * multiplicity)
 
 
 def _add_positives(gradient: Tensor, rows: TorchRows, slopes: Tensor) -> None:

@@ -10,6 +10,11 @@ import torch
 from torch import Tensor
 
 from pslrec.forms import FusedForm
+from pslrec.kernels._compiled_phases import (
+    CompiledPowerTerms,
+    compiled_moments,
+    compiled_polynomial,
+)
 from pslrec.kernels._torch_nodes import has_any, interpolated_rows, rows_at_positives
 from pslrec.kernels._torch_rows import TorchRows
 from pslrec.kernels._torch_terms import (
@@ -80,15 +85,18 @@ def is_binomial(form: FusedForm) -> bool:
 def _smooth_rows(
     rows: TorchRows, form: FusedForm, tolerance: float, *, compiles: bool = False
 ) -> tuple[Tensor, Tensor]:
+    # So near to a straight line the kink of relu is felt, however large the other terms are.
+    has_kink = form.surrogate == "relu" and form.exponent < 2.0
+
     def make_terms(some: TorchRows) -> Terms:
         if form.kind == "mean":
             return SoftplusMeanTerms(some)
         if form.kind == "inside":
             return InsideTerms(some, form)
+        if some.is_compiled and not has_kink:
+            return CompiledPowerTerms(some, form)
         return PowerTerms(some, form, compiles=compiles)
 
-    # So near to a straight line the kink of relu is felt, however large the other terms are.
-    has_kink = form.surrogate == "relu" and form.exponent < 2.0
     # Inside, an exponent makes every surrogate bend within a small part of the interval.
     if has_kink or form.kind == "inside":
         return rows_at_positives(rows, make_terms)
@@ -153,9 +161,10 @@ def _binomial_rows(rows: TorchRows, form: FusedForm, tolerance: float) -> Tensor
 
 
 def _by_moments(rows: TorchRows, of_positives: Tensor, top: Tensor, exponent: int) -> Tensor:
-    shares = rows.scores
-    shares.add_(0.5).div_(top.to(shares.dtype)).clamp_(0.0, 1.0)
-    moments = _moments(rows, shares, exponent)
+    if not rows.is_compiled:
+        # t = (1/2 + s) / top in place of the scores.
+        rows.scores.add_(0.5).div_(top.to(rows.scores.dtype)).clamp_(0.0, 1.0)
+    moments = _moments(rows, top, exponent)
     rest = (0.5 - of_positives).clamp(min=0.0)
     whole = top + rest
     # Shapes (rows, longest, k + 1) and (rows, longest, k).
@@ -166,15 +175,27 @@ def _by_moments(rows: TorchRows, of_positives: Tensor, top: Tensor, exponent: in
     factors = exponent / (whole * sums)
     values = exponent * whole.log() + sums.log()
     weighted = rows.weights.to(factors.dtype) * factors
-    coefficients = torch.einsum("up,upm->um", weighted, lower).to(shares.dtype)
-    _polynomial(shares, coefficients)
-    rows.weigh(shares.unsqueeze(1))
-    rows.add_at_positives(shares, -weighted * slopes)
+    coefficients = torch.einsum("up,upm->um", weighted, lower).to(rows.scores.dtype)
+    if rows.is_compiled:
+        compiled_polynomial(rows, top, coefficients)
+    else:
+        _polynomial(rows.scores, coefficients)
+        rows.weigh(rows.scores.unsqueeze(1))
+    rows.add_at_positives(rows.scores, -weighted * slopes)
     return values
 
 
-def _moments(rows: TorchRows, shares: Tensor, exponent: int) -> Tensor:
+def _moments(rows: TorchRows, top: Tensor, exponent: int) -> Tensor:
     """sum_j w_j t_j^m for m = 0 .. k, shape (rows, k + 1)."""
+    if rows.is_compiled:
+        moments = compiled_moments(rows, top, exponent)
+    else:
+        moments = _moments_in_torch(rows, rows.scores, exponent)
+    rows.across.sum(moments)
+    return torch.cat([rows.totals.to(rows.precise), moments], dim=1)
+
+
+def _moments_in_torch(rows: TorchRows, shares: Tensor, exponent: int) -> Tensor:
     powers = shares.clone()
     # A weight goes into every power alike.
     rows.weigh(powers.unsqueeze(1))
@@ -182,9 +203,7 @@ def _moments(rows: TorchRows, shares: Tensor, exponent: int) -> Tensor:
     for _ in range(1, exponent):
         powers.mul_(shares)
         found.append(powers.sum(dim=1))
-    moments = torch.stack(found, dim=1).to(rows.precise)
-    rows.across.sum(moments)
-    return torch.cat([rows.totals.to(rows.precise), moments], dim=1)
+    return torch.stack(found, dim=1).to(rows.precise)
 
 
 def _binomial(n: int, alpha: Tensor, beta: Tensor) -> Tensor:

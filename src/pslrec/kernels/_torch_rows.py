@@ -81,6 +81,7 @@ class TorchRows:
         special: items that are not negatives of weight 1.
         totals: what all negatives of a row weigh together, shape (rows, 1).
         across: the processes that the items are divided over.
+        is_compiled: take the compiled module for walks over the items, where it has them.
     """
 
     scores: Tensor
@@ -92,6 +93,7 @@ class TorchRows:
     special: Special
     totals: Tensor
     across: Across = ALONE
+    is_compiled: bool = False
 
     @property
     def precise(self) -> torch.dtype:
@@ -149,6 +151,7 @@ class TorchRows:
             self._special_of(chosen),
             self.totals[chosen],
             self.across,
+            self.is_compiled,
         )
 
     def _special_of(self, chosen: Tensor) -> Special:
@@ -161,7 +164,12 @@ class TorchRows:
 
 
 def rows_of_candidates(
-    scores: Tensor, is_here: Tensor, n_negatives: int, across: Across
+    scores: Tensor,
+    is_here: Tensor,
+    n_negatives: int,
+    across: Across,
+    *,
+    is_compiled: bool = False,
 ) -> TorchRows:
     """Rows with a positive in column 0 and the sampled negatives of this process in the others.
 
@@ -170,6 +178,7 @@ def rows_of_candidates(
         is_here: whether there is a candidate in a column; others stand for nothing.
         n_negatives: of each row, in all processes.
         across: the processes.
+        is_compiled: as in `TorchRows`.
     """
     is_negative = is_here.clone()
     is_negative[:, 0] = False
@@ -189,6 +198,7 @@ def rows_of_candidates(
         special,
         torch.full_like(own, float(n_negatives)),
         across,
+        is_compiled,
     )
 
 

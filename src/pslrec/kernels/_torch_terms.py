@@ -25,14 +25,24 @@ class Nodes(NamedTuple):
     Args:
         values: shape (rows, nodes).
         slopes: minus the derivatives of the values.
-        factors: what multiplies `terms` in the gradient.
-        terms: of every item, shape (rows, nodes, n_items), float32.
+        factors: how much the value at a node grows with what the terms there add up to.
+        combine: gives the terms of all items, added up over the nodes by factors of shape
+            (rows, nodes); shape (rows, n_items).
     """
 
     values: Tensor
     slopes: Tensor
     factors: Tensor
-    terms: Tensor
+    combine: Callable[[Tensor], Tensor]
+
+
+def combining(terms: Tensor) -> Callable[[Tensor], Tensor]:
+    """How terms that are held, of shape (rows, nodes, n_items), are added up over the nodes."""
+
+    def combine(shares: Tensor) -> Tensor:
+        return torch.bmm(shares.to(terms.dtype).unsqueeze(1), terms).squeeze(1)
+
+    return combine
 
 
 class Terms(Protocol):
@@ -77,7 +87,7 @@ class PowerTerms:
         totals, slope_sums = self._rows.sums(powers, terms)
         factors = self._exponent / totals
         values = self._exponent * top.log() + totals.log()
-        return Nodes(values, factors * slope_sums, factors, terms)
+        return Nodes(values, factors * slope_sums, factors, combining(terms))
 
 
 class InsideTerms:
@@ -106,7 +116,7 @@ class InsideTerms:
         totals, slope_sums = self._rows.sums(shares, terms)
         factors = self._exponent / totals
         values = totals.log() + log_scale.squeeze(2).to(totals.dtype)
-        return Nodes(values, factors * slope_sums, factors, terms)
+        return Nodes(values, factors * slope_sums, factors, combining(terms))
 
 
 class SoftplusMeanTerms:
@@ -132,7 +142,7 @@ class SoftplusMeanTerms:
         values = functional.softplus(differences)
         sums, slope_sums = self._rows.sums(values, terms)
         factors = (1.0 / self._rows.totals.to(nodes.dtype)).expand_as(nodes)
-        return Nodes(factors * sums, factors * slope_sums, factors, terms)
+        return Nodes(factors * sums, factors * slope_sums, factors, combining(terms))
 
 
 def whole_exponent(exponent: float) -> int | None:

@@ -18,6 +18,7 @@ from pslrec.kernels import (
     divided_catalog_value,
     has_rows_for,
     rows_of_candidates,
+    runs_compiled,
     sampled_scores,
     takes_adam,
     torch_row_values,
@@ -31,7 +32,7 @@ from pslrec.training._scores import SCALES
 from pslrec.training._shard_tables import DenseTables, OwnTables
 
 # Every group of rows costs three collectives, so that they are to be few, however small the caches.
-PASS = TorchPass(budget=2**28)
+BUDGET = 2**28
 
 
 def sharded_form(loss: Loss) -> FusedForm:
@@ -143,7 +144,7 @@ class ShardedStep:
             scale=self._scale,
             columns=here,
             across=self._layout.group,
-            how=PASS,
+            how=TorchPass(budget=BUDGET, compiled=runs_compiled(users)),
         )
         factor = self._form.factor / part.n_pairs
         return factor * value, (factor * user_gradient, factor * item_gradient)
@@ -156,7 +157,13 @@ class ShardedStep:
         is_here = is_here.to(items.device)
         scores = sampled_scores(users, items, candidates, self._scale)
         n_negatives = batch.candidates.shape[1] - 1
-        rows = rows_of_candidates(scores, is_here, n_negatives, self._layout.group)
+        rows = rows_of_candidates(
+            scores,
+            is_here,
+            n_negatives,
+            self._layout.group,
+            is_compiled=runs_compiled(users),
+        )
         values = torch_row_values(rows, self._form, TOLERANCE)
         factor = self._form.factor / len(scores)
         # The scores have become the gradient.
