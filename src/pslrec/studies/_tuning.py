@@ -144,9 +144,12 @@ def _seeded_trials(
         listener=listener,
     )
     groups = []
-    for place, finalist in enumerate(finalists):
-        again = found[place * (n_seeds - 1) : (place + 1) * (n_seeds - 1)]
-        groups.append([finalist, *(trial for trial in again if trial.state == "finished")])
+    for place, finalist in enumerate(finalists, 1):
+        group = [finalist]
+        for trial in found:
+            if trial.settings["rank"] == place and trial.state == "finished":
+                group.append(trial)
+        groups.append(group)
     return groups
 
 
