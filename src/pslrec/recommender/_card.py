@@ -95,13 +95,16 @@ def text_card(title: str, facts: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def html_card(title: str, facts: Mapping[str, str], curve: pl.DataFrame) -> str:
+def html_card(
+    title: str, facts: Mapping[str, str], curve: pl.DataFrame, best_epoch: int | None = None
+) -> str:
     """A title, facts and the learning curve as a piece of a page.
 
     Args:
         title: the first line.
         facts: by heading.
         curve: as `curve_frame` gives it; without a value of validation nothing is drawn.
+        best_epoch: the one that was kept, which is marked.
     """
     rows = []
     for heading, fact in facts.items():
@@ -109,16 +112,17 @@ def html_card(title: str, facts: Mapping[str, str], curve: pl.DataFrame) -> str:
         rows.append(f"<tr>{cells}<td style='text-align: left'>{escape(fact)}</td></tr>")
     table = f"<table style='margin: 6px 0 0'>{''.join(rows)}</table>"
     body = f"<div><code>{escape(title)}</code>{table if rows else ''}</div>"
-    return f"<div style='{CARD}'>{body}{_picture(curve)}</div>"
+    return f"<div style='{CARD}'>{body}{_picture(curve, best_epoch)}</div>"
 
 
-def _picture(curve: pl.DataFrame) -> str:
+def _picture(curve: pl.DataFrame, best: int | None) -> str:
     measured = curve.drop_nulls("validation")
     if measured.height < 2:
         return ""
     points = list(zip(measured["epoch"], measured["validation"], strict=True))
-    best = measured["epoch"][measured["validation"].arg_max() or 0]
-    says = f"Validation by epoch; the best epoch is {best}."
+    says = "Validation by epoch."
+    if best is not None:
+        says = f"Validation by epoch; the best epoch is {best}."
     chart = line_chart(
         "Validation by epoch",
         says,

@@ -113,7 +113,9 @@ class Recommender(Fitting, DescribedItems):
         if not self.__sklearn_is_fitted__():
             return html_card(self._call(), {}, curve_frame([]))
         facts = facts_of(self.model_, self.config_)
-        return html_card(self._call(), facts, self.learning_curve_)
+        # Of epochs that are equally good one was kept, so the curve alone does not tell.
+        best_epoch = self.metrics_.get("best_epoch")
+        return html_card(self._call(), facts, self.learning_curve_, best_epoch)
 
     def _call(self) -> str:
         arguments = [f"{name}={value!r}" for name, value in self._changed().items()]

@@ -49,6 +49,11 @@ class TrainedHere:
 
     def write(self, path: Path, table: ItemTable | None = None) -> None:
         """Write the run, with an item table, to a directory that does not exist yet."""
+        if (path / MARK).is_file():
+            raise ConfigError(
+                f"{path} already holds a run; choose another directory, or replace the run in it "
+                "with `overwrite=True`"
+            )
         save_run(self.result, path, epochs=self.epochs, item_table=table)
 
 

@@ -65,11 +65,17 @@ function head(entry, place) {
   return made;
 }
 
+// Whether a column of texts has two values only, such as ja and nein.
+function isYesOrNo(name) {
+  return columns.some((column) => column.name === name && column.kind === "text" && column.values.length === 2);
+}
+
 function chips(entry) {
   const made = make("div", "chips");
   for (const [name, value] of Object.entries(entry.details || {})) {
-    // A number or a yes says nothing without the name of its column.
-    const prefix = typeof value === "string" ? "" : name + " ";
+    // A number or a yes, in whatever language, says nothing without the name of its column.
+    const isPlain = typeof value === "string" && !isYesOrNo(name);
+    const prefix = isPlain ? "" : name + " ";
     for (const part of String(value).split(LIST_SEPARATOR).slice(0, 6)) {
       const chip = make("span", "chip", prefix + (part.length > 60 ? part.slice(0, 60) + "…" : part));
       chip.title = name;

@@ -2,6 +2,7 @@
 
 import inspect
 
+import polars as pl
 import pytest
 
 from pslrec import Recommender
@@ -121,13 +122,18 @@ def test_a_card_shows_facts_and_the_learning_curve(log: Interactions, tmp_path) 
     assert recommender.learning_curve_["epoch"].to_list() == [1, 2, 3]
     card = recommender._repr_html_()
     assert "40 items" in card
-    assert 'alt="Validation by epoch; the best epoch is' in card
+    best = recommender.metrics_["best_epoch"]
+    assert f'alt="Validation by epoch; the best epoch is {best}."' in card
     # Nothing is loaded from elsewhere, and nothing in it is executed.
     assert "http" not in card
     assert "<script" not in card
     recommender.save(tmp_path / "run")
     loaded = Recommender.load(tmp_path / "run")
     assert loaded.learning_curve_.equals(recommender.learning_curve_)
+    # Where epochs are equally good, the text and the picture name the same one.
+    recommender.learning_curve_ = recommender.learning_curve_.with_columns(validation=pl.lit(0.5))
+    recommender.metrics_["best_epoch"] = 3
+    assert 'the best epoch is 3."' in recommender._repr_html_()
     unfitted = Recommender("<b>")._repr_html_()
     assert "&lt;b&gt;" in unfitted
     assert "<img" not in unfitted

@@ -161,7 +161,7 @@ def test_a_loaded_one_can_be_saved_again_and_fitted_again(
     assert Recommender.load(tmp_path / "second").recommend(k=2).equals(fitted.recommend(k=2))
     again = loaded.fit(log)
     torch.testing.assert_close(again.model_.user_vectors, fitted.model_.user_vectors)
-    with pytest.raises(PslrecError, match="already holds a run"):
+    with pytest.raises(PslrecError, match=r"already holds a run.*overwrite=True"):
         fitted.save(tmp_path / "first")
 
 
