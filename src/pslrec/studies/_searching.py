@@ -146,7 +146,7 @@ def search(
         reasons = [trial.reason for trial in trials if trial.reason]
         reason = next(iter(reasons), "it has no value on validation")
         raise ConfigError(
-            f"no trial could be trained to its end in {directory}; the first: {reason}"
+            f"no trial could be trained to its end for {candidate.name}; the first: {reason}"
         )
     warnings = edge_warnings(result.best, space)
     warnings += epoch_warnings(result.best, candidate.epochs)

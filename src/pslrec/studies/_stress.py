@@ -91,6 +91,8 @@ def stress(
         for loss, seed in itertools.product(plan.losses, plan.seeds):
             settings = {"test": test, "level": level, "loss": loss, "seed": seed}
             own = {"training.seed": seed, **plan.options.get(loss, {})}
+            if test == "noise" and level:
+                own["sampling.noise.probability"] = level
             task = RunConfig.from_settings(own, base=with_parts(base, loss=loss)).resolved()
             cells.append(Cell(_key(settings, task), settings, task))
     trials = run_cells(
@@ -124,10 +126,8 @@ def _levels(config: RunConfig, plan: StressPlan, out: Path) -> dict[tuple[Test, 
         shifted = {**config.model_dump(exclude_none=True), "data": data}
         levels["shift", float(level)] = RunConfig.checked(shifted)
     if plan.noise:
-        levels["noise", 0.0] = config
-    for level in plan.noise:
-        noise = {"sampling.noise.probability": level}
-        levels["noise", float(level)] = RunConfig.from_settings(noise, base=config)
+        for level in (0.0, *plan.noise):
+            levels["noise", float(level)] = config
     return levels
 
 
