@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pslrec.forms import FusedForm
-from pslrec.kernels._catalog import TOLERANCE, CatalogLists, PositiveWeighting
-from pslrec.kernels._torch_nodes import FIRST_NODES
+from pslrec.kernels._catalog import FIRST_NODES, TOLERANCE, CatalogLists, PositiveWeighting
 from pslrec.kernels._torch_operations import (
     BINOMIAL_WIDTH,
     EXPONENTIAL_WIDTH,

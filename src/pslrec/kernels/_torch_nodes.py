@@ -9,10 +9,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pslrec.kernels._catalog import FIRST_NODES
 from pslrec.kernels._torch_rows import TorchRows
 from pslrec.kernels._torch_terms import Nodes, Terms
 
-FIRST_NODES = 8
 MOST_NODES = 64  # beyond these, every positive is a node of its own
 
 MakeTerms = Callable[[TorchRows], Terms]
