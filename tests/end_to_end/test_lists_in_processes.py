@@ -103,6 +103,16 @@ def test_a_file_of_histories_gives_what_each_history_gives(
     assert found.filter(pl.col("user") == user)["item"].to_list() == expected["item"].to_list()
 
 
+def test_a_file_without_histories_is_refused(
+    pslrec: Command, run_path: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("user,item\n")
+    done = pslrec("recommend", run_path, "--histories", empty, "--out", tmp_path / "x.parquet")
+    assert done.code == 2
+    assert "holds no histories" in done.err
+
+
 def test_neighbours_of_all_items_are_those_of_each(
     pslrec: Command, run_path: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:

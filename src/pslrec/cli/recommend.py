@@ -232,6 +232,8 @@ def _pairs_of(file: Path, model: "TrainedModel") -> list[tuple[str, str]]:
     pairs = pairs_in(file, model.users, model.items)
     if pairs is None:
         raise DataError(f"{file} must be a CSV or Parquet file with the columns `user` and `item`")
+    if not pairs:
+        raise DataError(f"{file} holds no histories; give a line for each item of a user")
     return pairs
 
 
