@@ -92,10 +92,26 @@ class TrainingProgress(EpochBar):
         self._validation = 0.0
         self._best = 0.0
         self._best_epoch = 0
+        self._last_epoch = 0
         # Of the race of `auto`, which comes before the training.
         self._try: TryStarted | None = None
         self._tried_trainings = 0
         self._last_done = 0.0
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and 0 < self._last_epoch < self._n_epochs:
+            # Otherwise the bar would promise epochs that never come.
+            self._draw(
+                completed=self._n_epochs,
+                description=f"stopped early after epoch {self._last_epoch}",
+                numbers=", ".join(self._validation_text()),
+            )
+        super().__exit__(kind, error, trace)
 
     def listen(self, event: Event) -> None:
         """Show an event."""
@@ -156,6 +172,7 @@ class TrainingProgress(EpochBar):
 
     def _start(self, event: TrainingStarted) -> None:
         self._n_epochs = event.n_epochs
+        self._last_epoch = 0
         self._n_batches = event.n_batches
         # A resumed run starts in the middle; its pace is measured from there.
         self._first_done = event.epoch + event.batch / event.n_batches
@@ -208,6 +225,7 @@ class TrainingProgress(EpochBar):
 
     def _show_epoch(self, event: EpochFinished) -> None:
         self._seconds = event.seconds
+        self._last_epoch = event.epoch
         if event.validation is not None:
             self._validation = event.validation
             if event.is_best:

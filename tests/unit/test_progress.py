@@ -96,6 +96,17 @@ def test_notes_of_a_notebook_are_escaped_and_stay(notebook: Shown) -> None:
     assert notebook.n_elements == 1
 
 
+def test_a_training_that_stops_early_leaves_a_full_bar(notebook: Shown) -> None:
+    with progress.NotebookProgress() as bar:
+        bar.listen(TrainingStarted(n_epochs=9, n_batches=1, epoch=0, batch=0))
+        bar.listen(EpochFinished(1, 0.5, 0.1, 0.25, True))
+        bar.listen(EpochFinished(2, 0.4, 0.1, 0.125, False))
+        assert 'value="2.00" max="9"' in notebook.pages[-1]
+    assert 'value="9.00" max="9"' in notebook.pages[-1]
+    assert "stopped early after epoch 2" in notebook.pages[-1]
+    assert "left" not in notebook.pages[-1]
+
+
 def test_the_race_is_announced_and_shows_how_far_it_has_got(
     notebook: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:

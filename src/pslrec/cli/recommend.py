@@ -45,9 +45,7 @@ def recommend_command(
     run: FinishedRun,
     given: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[USER]...", help="Users, the same as --user USER.", show_default=False
-        ),
+        typer.Argument(metavar="USER", help="Users, the same as --user USER.", show_default=False),
     ] = None,
     user: Annotated[
         list[str] | None,
