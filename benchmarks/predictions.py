@@ -2,12 +2,12 @@
 
 Nothing is measured here. A step of p processes on c cores takes
 
-    o (a k scores / p + f rows + g bytes (p - 1) / p + h collectives),        o = max(1, p / c)
+    o (a scores / p + u users + f rows + g bytes (p - 1) / p + h collectives),        o = max(1, p / c)
 
-where `scores` are users times items of the step; k is 1, or where items are divided the factor by which the torch row
-operation is slower than the compiled one; `rows` are the rows of the item table that a process moves; bytes and collectives
-are counted by the group. The five numbers a, k, f, g and h are chosen so that the largest relative deviation is small. For
-larger machines the same formula takes the speeds that are stated beside the answers.
+where `scores` are users times items of the step; `users` are those of the step where items are divided, as every process then
+works on all of them, and 0 where items are replicated; `rows` are the rows of the item table that a process moves; bytes and
+collectives are counted by the group. The five numbers a, u, f, g and h are chosen so that the largest relative deviation is
+small. For larger machines the same formula takes the speeds that are stated beside the answers.
 """
 
 import math
@@ -34,6 +34,8 @@ PAIRS_PER_USER = 30
 OPERATIONS_PER_SCORE = 3 * 2 * DIMENSION
 # How often a score is read or written by the three products and the row operation.
 TOUCHES_PER_SCORE = 6
+# Some tens of small operations on 16 sums: as many bytes as 500 scores, at 2 TB/s.
+USER_ON_GPU = 1e-8
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,14 @@ class Speeds:
 
     Args:
         score: a score with its part of both gradients, where items are replicated.
-        slower: factor where items are divided.
+        user: what every process does for a user of the step where items are divided.
         row: a row of the item table moved by Adam.
         byte: a byte summed over two processes, and more over several.
         collective: what a collective costs whatever it carries.
     """
 
     score: float
-    slower: float
+    user: float
     row: float
     byte: float
     collective: float
@@ -66,7 +68,7 @@ class Step:
         rows: of the item table that one process moves.
         n_bytes: that one process puts into collectives.
         collectives: how many.
-        is_sharded: whether items are divided.
+        shared_users: users of the step if items are divided, else 0.
     """
 
     processes: int
@@ -75,16 +77,14 @@ class Step:
     rows: float
     n_bytes: float
     collectives: float
-    is_sharded: bool
+    shared_users: float
 
 
 def seconds(step: Step, speeds: Speeds) -> float:
     """What the model says."""
     crowding = max(1.0, step.processes / step.cores)
-    score = speeds.score
-    if step.is_sharded:
-        score *= speeds.slower
-    computed = score * step.scores / step.processes + speeds.row * step.rows
+    computed = speeds.score * step.scores / step.processes + speeds.row * step.rows
+    computed += speeds.user * step.shared_users
     sent = step.n_bytes * (step.processes - 1) / step.processes
     talked = speeds.byte * sent + speeds.collective * step.collectives
     return crowding * (computed + talked)
@@ -95,10 +95,11 @@ def measured_steps(kept: dict[str, Any]) -> list[tuple[Step, float]]:
     n_items = kept["result"]["n_items"]
     found = []
     for row in kept["result"]["rows"]:
-        is_sharded = row["items"] == "sharded"
         rows = n_items
-        if is_sharded:
+        shared_users = 0.0
+        if row["items"] == "sharded":
             rows /= row["processes"]
+            shared_users = row["scores"] / _columns(row["negatives"], n_items)
         collectives = row["collectives"]
         if row["processes"] == 1:
             collectives = 0.0
@@ -109,10 +110,16 @@ def measured_steps(kept: dict[str, Any]) -> list[tuple[Step, float]]:
             rows=rows,
             n_bytes=1000 * row["kB per step"],
             collectives=collectives,
-            is_sharded=is_sharded,
+            shared_users=shared_users,
         )
         found.append((step, row["ms per step"] / 1000))
     return found
+
+
+def _columns(negatives: str, n_items: int) -> int:
+    """Items that each user of a step is scored against: all, or as many as are drawn."""
+    drawn = negatives.partition(":")[2]
+    return int(drawn) if drawn else n_items
 
 
 def fitted(steps: list[tuple[Step, float]]) -> Speeds:
@@ -125,7 +132,7 @@ def fitted(steps: list[tuple[Step, float]]) -> Speeds:
         return max(ratios) + 0.1 * float(np.mean(ratios))
 
     random = np.random.default_rng(0)
-    usual = np.log([5e-9, 3.0, 1e-7, 1e-9, 1e-4])
+    usual = np.log([5e-9, 1e-5, 1e-7, 1e-9, 1e-4])
     best = None
     for _ in range(STARTS):
         start = usual + random.normal(scale=1.0, size=len(usual))
@@ -161,7 +168,7 @@ def gpu_machine() -> Machines:
     link = 100e9
     score = OPERATIONS_PER_SCORE / products + TOUCHES_PER_SCORE * FLOAT / bandwidth
     row = 6 * COPIES * DIMENSION * FLOAT / bandwidth
-    gpu = Speeds(score=score, slower=1.0, row=row, byte=2 / link, collective=3e-5)
+    gpu = Speeds(score=score, user=USER_ON_GPU, row=row, byte=2 / link, collective=3e-5)
     return Machines(
         "8 GPUs in one machine",
         8,
@@ -177,7 +184,7 @@ def cluster(speeds: Speeds) -> Machines:
     network = 25e9 / 8
     machine = Speeds(
         score=speeds.score / cores,
-        slower=speeds.slower,
+        user=speeds.user / cores,
         row=speeds.row / cores,
         byte=2 / network,
         collective=2e-3,
@@ -225,7 +232,8 @@ def predicted(
         # Each process has the users and the columns of its own part.
         columns = min(n_shared + batch / n, data.items)
     scores = users * columns
-    step = Step(n, n, scores, item_rows, n_bytes, collectives, is_sharded)
+    shared_users = users if is_sharded else 0.0
+    step = Step(n, n, scores, item_rows, n_bytes, collectives, shared_users)
     took = seconds(step, machines.speeds)
     n_steps = data.pairs / batch
     row_bytes = DIMENSION * FLOAT * COPIES
@@ -299,7 +307,7 @@ def markdown(record: dict[str, Any]) -> str:
     result = record["result"]
     speeds = result["speeds"]
     parts = [
-        f"Fitted: {1e9 * speeds['score']:.2f} ns a score, {speeds['slower']:.1f} times as much where items are divided, "
+        f"Fitted: {1e9 * speeds['score']:.2f} ns a score, {1e6 * speeds['user']:.1f} µs a user where items are divided, "
         f"{1e9 * speeds['row']:.0f} ns a moved row, {1e9 * speeds['byte']:.2f} ns a byte, {1e6 * speeds['collective']:.0f} µs a "
         f"collective. The largest deviation is {100 * result['largest_deviation']:.0f} %.",
         table(result["rows"]),

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import predictions
 from benchmarks.predictions import Data, Speeds, cluster, fitted, measured_steps, seconds
 
-TRUTH = Speeds(score=6e-9, slower=2.5, row=2e-7, byte=8e-10, collective=2e-4)
+TRUTH = Speeds(score=6e-9, user=1e-5, row=2e-7, byte=8e-10, collective=2e-4)
 N_ITEMS = 10_000
 
 
@@ -72,6 +72,6 @@ def test_more_processes_than_cores_take_turns():
     step = measured_steps(made_record())[2][0]
     assert step.processes == 4
     alone = predictions.Step(
-        4, 4, step.scores, step.rows, step.n_bytes, step.collectives, is_sharded=False
+        4, 4, step.scores, step.rows, step.n_bytes, step.collectives, shared_users=0.0
     )
     assert seconds(step, TRUTH) == pytest.approx(2 * seconds(alone, TRUTH))
