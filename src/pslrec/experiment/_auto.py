@@ -395,9 +395,11 @@ class _Race:
         """Whole trainings: more dimensions learn more slowly at first, and end higher.
 
         Each has a temperature of its own, so it is raced again for every dimension but the first.
+        Where that was done by short tries, whole trainings look at the neighbours, too.
         """
         best = -math.inf
-        epochs = self._settings.get("training.epochs")
+        # Those of the rules or those given.
+        epochs = self._complete({}).training.epochs
         rate = self._settings.get("training.learning_rate")
         temperature = _temperature_of(self._config, self._given)
         kept = dict(self._settings)
@@ -411,11 +413,32 @@ class _Race:
                 self._race_temperature(temperature)
                 tried[temperature] = self._settings[temperature]
             value = self._try(tried, epochs=epochs)
+            if temperature is not None and not self._is_thorough:
+                value = self._next_temperature(temperature, value, tried, epochs)
             if value <= best:
                 break
             best = value
             kept = dict(self._settings)
         self._settings = kept
+
+    def _next_temperature(
+        self, name: str, value: float, tried: dict[str, Any], epochs: int | str
+    ) -> float:
+        """Take the next higher or lower temperature, if whole trainings prefer it.
+
+        Short tries find the neighbourhood. Which of two neighbours ends higher shows at the end.
+        Returns the value of what was taken, which is at least `value`.
+        """
+        place = EXPONENTS.index(round(1 / self._settings[name]))
+        for neighbour in (place - 1, place + 1):
+            if not 0 <= neighbour < len(EXPONENTS):
+                continue
+            setting = {name: 1 / EXPONENTS[neighbour]}
+            found = self._try({**tried, **setting}, epochs=epochs)
+            if found > value:
+                self._settings |= setting
+                return found
+        return value
 
     def _race_hidden(self) -> None:
         """Whether to predict the hidden part of histories alone, which takes twice as long.
@@ -432,7 +455,7 @@ class _Race:
         if self._try(longer, epochs=2 * epochs) > best:
             self._settings |= longer
 
-    def _try(self, settings: dict[str, Any], *, epochs: int | None = None) -> float:
+    def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._is_thorough
         overrides: dict[str, Any] = {"training.refit": False}

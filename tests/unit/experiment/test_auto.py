@@ -444,6 +444,24 @@ def test_best_takes_dimensions_as_long_as_they_help(data: TrainingData) -> None:
     assert not any("backbone.dimension" in each.settings for each in choice.tries)
 
 
+@pytest.mark.parametrize(("ends_best_at", "taken"), [(16, 16), (24, 24), (20, 20), (40, 24)])
+@pytest.mark.usefixtures("short_tries")
+def test_best_looks_at_neighbours_of_the_temperature_by_whole_trainings(
+    data: TrainingData, ends_best_at: int, taken: int
+) -> None:
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        is_whole = config.training.validate_every < config.training.epochs
+        values = peak_at(ends_best_at if is_whole else 20)
+        # More dimensions bring nothing, and what is predicted makes no difference.
+        is_small = config.backbone.options().get("dimension", 64) == 64
+        return (1.0 if is_small else 0.1) * values(1 / config.loss.options()["temperature"])
+
+    # With a number of epochs that was given, whole trainings have that many.
+    for given in ({}, {"training.epochs": 8}):
+        chosen, _ = choose_settings(open_config("best", **given), data, try_out)
+        assert chosen.loss.options()["temperature"] == pytest.approx(1 / taken)
+
+
 def test_a_dimension_counts_by_its_best_epoch_not_by_its_last(data: TrainingData) -> None:
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         # As a training that learns its data by heart: it ends lower than it was on the way.
