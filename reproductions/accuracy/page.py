@@ -63,7 +63,9 @@ def summary() -> str:
     }
     lines = []
     for name, contestants in ours().items():
-        if "auto" not in contestants:
+        # Where published models were trained on all of training, ours is too.
+        own = contestants.get("auto, refitted") or contestants.get("auto")
+        if own is None:
             continue
         best = ""
         if "best" in contestants:
@@ -75,13 +77,13 @@ def summary() -> str:
         if others:
             first = others[0]
             said = f"{float(first['ndcg20']):.4f} ({first['model']}, {first['loss']})"
-            gain = f"{100 * (value(contestants['auto']) / float(first['ndcg20']) - 1):+.1f} %"
+            gain = f"{100 * (value(own) / float(first['ndcg20']) - 1):+.1f} %"
         baselines = {key: value(rows) for key, rows in contestants.items() if key not in OURS}
         rival = ""
         if baselines:
             strongest = max(baselines, key=lambda key: baselines[key])
             rival = f"{baselines[strongest]:.4f} ({strongest})"
-        lines.append([name, spread(contestants["auto"], "ndcg20"), best, said, rival, gain])
+        lines.append([name, spread(own, "ndcg20"), best, said, rival, gain])
     return table(headings, lines)
 
 
