@@ -120,6 +120,8 @@ class TrainingProgress(EpochBar):
         elif isinstance(event, EstimateMade):
             self._show_estimate(event)
         elif isinstance(event, BatchFinished):
+            # The next epoch has begun, so the one before it was not the last.
+            self._last_epoch = 0
             if time.monotonic() >= self._next_refresh:
                 self._next_refresh = time.monotonic() + REFRESH_SECONDS
                 self._show(event.epoch + event.batch / self._n_batches, event.loss)

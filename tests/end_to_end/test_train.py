@@ -581,6 +581,8 @@ STORY = [
     EpochFinished(epoch=1, loss=5.25, seconds=12.5, validation=0.125, is_best=True),
     BatchFinished(epoch=1, batch=1, loss=5.0),
     EpochFinished(epoch=2, loss=4.75, seconds=12.5, validation=0.0625, is_best=False),
+    # It is in the middle of the third epoch.
+    BatchFinished(epoch=2, batch=1, loss=4.75),
 ]
 
 
