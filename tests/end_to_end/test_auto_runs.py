@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import Command
 
@@ -187,9 +188,10 @@ def test_one_command_with_a_preset_starts_and_resumes_whatever_was_chosen(
     choose = _running.choose_settings
 
     def planted(config: RunConfig, data: TrainingData, _: Any, **options: Any) -> Any:
-        return choose(
-            config, data, lambda tried, _: float(tried.backbone.name == backbone), **options
-        )
+        def by_name(tried: RunConfig, _: TrainingData) -> np.ndarray:
+            return np.array([float(tried.backbone.name == backbone)])
+
+        return choose(config, data, by_name, **options)
 
     monkeypatch.setattr(_running, "choose_settings", planted)
     command = ("train", wide_log, "--preset", preset, *SMALL, "--out", tmp_path / "run", "--resume")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pslrec.backbones import BACKBONES
 from pslrec.checks import whole_number
 from pslrec.config import RunConfig
@@ -107,12 +109,14 @@ class Choice:
         settings: all settings that were left open, by dotted name.
         tries: in the order in which they were made; empty where only rules decided.
         why_no_race: the reason, where rules alone decided.
+        remarks: where the highest value was not taken, and why.
     """
 
     parts: str
     settings: dict[str, Any]
     tries: list[Tried] = field(default_factory=list)
     why_no_race: str = ""
+    remarks: list[str] = field(default_factory=list)
 
     def sentence(self) -> str:
         """What was chosen and why, in one line."""
@@ -125,7 +129,8 @@ class Choice:
         tries = []
         for tried in self.tries:
             tries.append(f"{_short(tried.settings)} had {tried.validation:.4f}")
-        return f"auto: {named}; in a race on validation {', '.join(tries)}"
+        race = f"in a race on validation {', '.join(tries)}"
+        return "; ".join([f"auto: {named}", race, *self.remarks])
 
     def record(self) -> dict[str, Any]:
         """The choice as JSON can hold it."""
@@ -133,6 +138,7 @@ class Choice:
             "settings": self.settings,
             "tries": [tried._asdict() for tried in self.tries],
             "why_no_race": self.why_no_race,
+            "remarks": self.remarks,
         }
 
 
@@ -151,8 +157,8 @@ def _described(name: str, value: Any) -> str:
     return f"{short} {value}"
 
 
-# Trains with complete settings and returns the value on validation.
-TryOut = Callable[[RunConfig, TrainingData], float]
+# Trains with complete settings and returns the value on validation of every user.
+TryOut = Callable[[RunConfig, TrainingData], np.ndarray]
 
 
 def choose_settings(
@@ -272,6 +278,7 @@ class _Race:
         self._listeners = listeners
         self._settings = ruled_settings(config, data)
         self._tries: list[Tried] = []
+        self._remarks: list[str] = []
         self._why_no_race = _why_no_race(data.dataset)
         plan = plan_of(self._complete({}), data)
         self._epochs = plan.epochs
@@ -281,6 +288,8 @@ class _Race:
         self._tries_left = self._n_tries
         # Of the settings as they stand.
         self._best = -math.inf
+        # The values of all users in the last try.
+        self._by_user = np.zeros(1)
 
     def _complete(self, settings: Mapping[str, Any]) -> RunConfig:
         everything = {**self._settings, **settings, "auto.mode": "off"}
@@ -309,11 +318,12 @@ class _Race:
         """The settings as they are after the race."""
         backbone = self._settings.get("backbone.name", self._config.backbone.name)
         parts = f"{backbone}, {self._config.loss.name}"
-        return Choice(parts, self._settings, self._tries, self._why_no_race)
+        return Choice(parts, self._settings, self._tries, self._why_no_race, self._remarks)
 
     def _race_temperature(self, name: str) -> None:
         """Walk from the middle of the grid in the direction in which validation improves."""
         values: dict[int, float] = {}
+        by_user: dict[int, np.ndarray] = {}
         # Told with every try, where dimensions are raced.
         others: dict[str, Any] = {}
         if "backbone.dimension" in self._settings:
@@ -322,6 +332,7 @@ class _Race:
         def value_of(place: int) -> float:
             if place not in values:
                 values[place] = self._try({**others, name: 1 / EXPONENTS[place]})
+                by_user[place] = self._by_user
             return values[place]
 
         low, high = (EXPONENTS.index(exponent) for exponent in FIRST_EXPONENTS)
@@ -336,6 +347,13 @@ class _Race:
             if not 0 <= place < len(EXPONENTS) or value_of(place) <= value_of(best):
                 break
             best = place
+        if not self._is_thorough:
+            # Short tries err towards low temperatures, so a lead must be more than chance.
+            alike = _highest_alike(best, by_user)
+            if alike != best:
+                leader = _short({**others, name: 1 / EXPONENTS[best]})
+                self._remarks.append(f"{leader} led by chance only")
+            best = alike
         self._settings[name] = 1 / EXPONENTS[best]
         self._best = values[best]
 
@@ -475,7 +493,7 @@ class _Race:
         self._tell_start(settings)
         started = time.perf_counter()
         try:
-            values = [self._try_out(config, fold) for fold in self._folds]
+            outcomes = [self._try_out(config, fold) for fold in self._folds]
         except TrainingInterrupted:
             raise TrainingInterrupted(
                 "stopped while auto was choosing settings, which starts over"
@@ -483,8 +501,9 @@ class _Race:
         except TrainingDivergedError as error:
             # Worse than anything that ranks, and no reason to give up the others.
             logger.warning("auto tried %s: %s", _short(settings), error)
-            values = [0.0]
-        value = sum(values) / len(values)
+            outcomes = [np.zeros(1)]
+        value = float(np.mean([outcome.mean() for outcome in outcomes]))
+        self._by_user = outcomes[0]
         tried = Tried(settings, value, time.perf_counter() - started)
         self._tries.append(tried)
         self._tries_left -= 1
@@ -500,6 +519,25 @@ class _Race:
         event = TryStarted(_short(settings), len(self._tries) + 1, n_tries, len(self._folds))
         for listener in self._listeners:
             listener(event)
+
+
+def _highest_alike(best: int, by_user: Mapping[int, np.ndarray]) -> int:
+    """The highest temperature whose users do as well as those of the best one, up to chance.
+
+    Chance is one standard error of the mean difference, user by user.
+
+    Args:
+        best: place of the best temperature in the grid.
+        by_user: the values of all users, by place; lower places are higher temperatures.
+    """
+    highest = best
+    while highest - 1 in by_user:
+        leads = by_user[best] - by_user[highest - 1]
+        standard_error = leads.std() / math.sqrt(len(leads))
+        if leads.mean() > standard_error:
+            break
+        highest -= 1
+    return highest
 
 
 class Plan(NamedTuple):

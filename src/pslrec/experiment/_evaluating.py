@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pslrec.artifacts import Model, RunDirectory, check_finished, check_format, read_metrics
@@ -51,6 +52,7 @@ def selection_metric(
     loss: Loss,
     *,
     group: Group | None = None,
+    on_values: Callable[[np.ndarray], None] | None = None,
 ) -> Callable[[], float] | None:
     """A function that evaluates the backbone as it is now, to choose the epoch by.
 
@@ -60,6 +62,7 @@ def selection_metric(
         backbone: is evaluated again at every call.
         loss: gives the similarity, and may ask for a list length of its own.
         group: processes that share the users.
+        on_values: is called with the values of all users in every evaluation.
 
     Returns:
         `None` if there is no part to choose by; the last epoch is taken then.
@@ -87,6 +90,8 @@ def selection_metric(
         scorer = Model.of(backbone, loss.similarity).scorer()
         options = {"split": split, "k": (k,), "metrics": ("ndcg",), "group": group}
         result = _evaluate(config, scorer, dataset, **options)
+        if on_values is not None:
+            on_values(result.per_user[f"ndcg@{k}"])
         return result[f"ndcg@{k}"]
 
     return validate

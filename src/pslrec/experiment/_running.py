@@ -2,13 +2,14 @@
 
 import logging
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pslrec.artifacts import (
@@ -182,11 +183,15 @@ def prepare_run(
     if directory is not None:
         directory.write_request(config.given_toml())
 
-    def try_out(trial: RunConfig, fold: TrainingData) -> float:
+    def try_out(trial: RunConfig, fold: TrainingData) -> np.ndarray:
         # Listeners get other events: the epochs of a try would look like those of the run.
         told = [_telling_of_try(listeners)]
-        trainer = build_trainer(trial, fold, MemoryStore(), told, processes=processes)
-        return trainer.fit().best_value
+        by_epoch: list[np.ndarray] = []
+        trainer = build_trainer(
+            trial, fold, MemoryStore(), told, processes=processes, on_values=by_epoch.append
+        )
+        trainer.fit()
+        return max(by_epoch, key=np.mean)
 
     config, choice = choose_settings(config, data, try_out, listeners=listeners)
     if directory is not None:
@@ -390,6 +395,7 @@ def build_trainer(
     *,
     directory: RunDirectory | None = None,
     processes: "Processes | None" = None,
+    on_values: Callable[[np.ndarray], None] | None = None,
 ) -> Trainer:
     """Build the trainer of a run, and start the run in its directory if that was not done before.
 
@@ -400,6 +406,7 @@ def build_trainer(
         listeners: are called with every event of training.
         directory: of the run, where `store` is only a part of it.
         processes: that train together; by default there is one.
+        on_values: is called with the values of all users whenever an epoch is evaluated.
     """
     processes = processes or Processes(Group())
     backbone, loss = build_resolved_model(config, data.train)
@@ -415,7 +422,9 @@ def build_trainer(
         batches,
         options=config.training.trainer_options(len(batches)),
         store=store,
-        validate=selection_metric(config, data.dataset, backbone, loss, group=processes.group),
+        validate=selection_metric(
+            config, data.dataset, backbone, loss, group=processes.group, on_values=on_values
+        ),
         listeners=_with_log(store, listeners),
         group=processes.group,
         shard_items=processes.shard_items,

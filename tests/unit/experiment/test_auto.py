@@ -21,12 +21,12 @@ from pslrec.experiment._auto import (
     RATE_FACTOR,
     RATE_OF_TRY,
     batch_for,
-    choose_settings,
     epochs_for,
     plan_of,
     ruled_settings,
     scaled_rate,
 )
+from pslrec.experiment._auto import choose_settings as choose_by_users
 from pslrec.experiment._evaluating import popularity_on_validation
 from pslrec.experiment._inputs import further_folds
 from pslrec.experiment._running import build_trainer
@@ -34,6 +34,15 @@ from pslrec.training import SettingsChosen, SettingsTried, TrainingDivergedError
 
 # Values by exponent, 1 / temperature.
 Values = Callable[[float], float]
+
+
+def choose_settings(config: RunConfig, data: TrainingData, try_out: Any, **options: Any) -> Any:
+    """The choice among tries that answer with one number, as if there were one user."""
+
+    def by_user(config: RunConfig, fold: TrainingData) -> np.ndarray:
+        return np.array([try_out(config, fold)])
+
+    return choose_by_users(config, data, by_user, **options)
 
 
 def open_config(preset: str = "auto", **settings: Any) -> RunConfig:
@@ -197,6 +206,42 @@ def test_in_short_tries_any_lead_of_a_temperature_counts(data: TrainingData, slo
         assert exponent > max(_auto.FIRST_EXPONENTS)
     else:
         assert exponent < min(_auto.FIRST_EXPONENTS)
+
+
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize(
+    ("lead", "noise", "taken"),
+    [(0.01, 0.0, 16), (0.01, 0.05, 16), (0.01, 0.2, 12), (-0.01, 0.2, 12)],
+)
+def test_in_short_tries_a_lower_temperature_must_lead_by_more_than_chance(
+    data: TrainingData, lead: float, noise: float, taken: int
+) -> None:
+    """A lead of 0.1 % took a temperature that whole trainings put 2 % behind."""
+    n_users = 100
+    signs = np.resize([1.0, -1.0], n_users)
+
+    def try_out(config: RunConfig, fold: TrainingData) -> np.ndarray:
+        exponent = round(1 / config.loss.options()["temperature"])
+        if exponent == 12:
+            return np.full(n_users, 0.5)
+        if exponent == 16:
+            # The standard error of the mean difference to 12 is a tenth of the noise.
+            return 0.5 + lead + noise * signs
+        return np.zeros(n_users)
+
+    chosen, choice = choose_by_users(open_config(), data, try_out)
+    assert 1 / chosen.loss.options()["temperature"] == pytest.approx(taken)
+    is_said = "temperature 1/16 led by chance only" in choice.sentence()
+    assert is_said == (lead > 0 and taken == 12)
+
+
+def test_in_whole_trainings_chance_is_left_to_several_validation_parts(data: TrainingData) -> None:
+    def try_out(config: RunConfig, fold: TrainingData) -> np.ndarray:
+        exponent = 1 / config.loss.options()["temperature"]
+        return peak_at(16)(exponent) + np.array([5.0, -5.0])
+
+    chosen, _ = choose_by_users(open_config(), data, try_out)
+    assert 1 / chosen.loss.options()["temperature"] == pytest.approx(16)
 
 
 @pytest.mark.usefixtures("short_tries")
