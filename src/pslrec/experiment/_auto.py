@@ -55,10 +55,11 @@ STEPS_OF_TRY = 40
 RATE_OF_TRY = 3.0
 # 1 / temperature, in steps small enough that the best one is never missed by much. Whole numbers
 # have a closed form for PSL-relu.
-EXPONENTS = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
+EXPONENTS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
 FIRST_EXPONENTS = (12, 16)
-# Tries of a temperature at the most, and at the least where a training has few epochs.
-MOST_TEMPERATURES = 5
+# Tries of a temperature at the most, which lead from the middle of the grid to its ends, and at the
+# least where a training has few epochs.
+MOST_TEMPERATURES = 8
 FEWEST_TRIES = 4
 # How much faster a second learning rate is than the backbone's. Short tries cannot tell it.
 RATE_FACTOR = 3.0
