@@ -106,6 +106,7 @@ class Fitting(Parameters):
         validation: Any = None,
         *,
         columns: Mapping[str, str] | Columns | None = None,
+        encoding: str | None = None,
         listeners: Sequence[Listener] = (),
         verbose: bool | None = None,
     ) -> Self:
@@ -120,6 +121,8 @@ class Fitting(Parameters):
             columns: names of the columns by role, such as `{"user": "who", "item": "what"}`; the
                 other roles are `rating`, `timestamp` and `weight`. Those not given are guessed
                 from the usual spellings.
+            encoding: of a text file that is not UTF-8, such as `cp1252`; as in the constructor if
+                not given.
             listeners: functions that are called with every event of training.
             verbose: whether to show a progress bar in a terminal or a notebook; as in the
                 constructor if not given.
@@ -139,6 +142,8 @@ class Fitting(Parameters):
             settings["data.source"] = str(interactions)
         for role, name in Columns.of(columns).given().items():
             settings[f"data.columns.{role}"] = name
+        if encoding is not None:
+            settings["data.encoding"] = encoding
         # Before the data are read, which takes longer than finding a misspelt option.
         config = RunConfig.from_settings(settings)
         if columns is not None:

@@ -188,3 +188,14 @@ def test_evaluating_takes_the_columns_of_the_training_data(purchases: pl.DataFra
     renamed = later.select(who="wer", what="was")
     assert recommender.evaluate(renamed, k=[5], columns={"user": "who", "item": "what"}) == found
     assert Columns.of(None) == Columns()
+
+
+def test_the_encoding_may_be_given_where_the_columns_are(file: Path, tmp_path: Path) -> None:
+    """`fit(..., encoding=...)`, as the error message suggests, was a bare TypeError."""
+    text = file.read_text(encoding="utf-8").replace("item07", "Gebäck")
+    copy = tmp_path / "kauf-cp1252.csv"
+    copy.write_bytes(text.encode("cp1252"))
+    recommender = Recommender(**OPTIONS)
+    recommender.fit(copy, columns=COLUMNS, encoding="cp1252")
+    assert "Gebäck" in recommender.model_.items.series.to_list()
+    assert recommender.config_.data.encoding == "cp1252"
