@@ -175,7 +175,7 @@ class Study:
                     self.books.add_trial(waiting)
 
     def start(self, number: int) -> "OptunaTrial":
-        """Mark a trial as running, unless it is, and give Optuna's handle of it."""
+        """Mark a trial as running and no longer paused, and give Optuna's handle of it."""
         from optuna.trial import Trial as OptunaTrial
         from optuna.trial import TrialState
 
@@ -183,7 +183,11 @@ class Study:
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         if self._storage.get_trial(trial_id).state == TrialState.WAITING:
             self._storage.set_trial_state_values(trial_id, TrialState.RUNNING)
-        return OptunaTrial(self.books, trial_id)
+        handle = OptunaTrial(self.books, trial_id)
+        if handle.user_attrs.get("paused"):
+            handle.set_user_attr("paused", False)
+            handle.set_user_attr("reason", "")
+        return handle
 
     def to_frame(self, trials: Sequence[Trial] | None = None) -> pl.DataFrame:
         """One row per trial: its settings, its state, and the metrics that were found."""
