@@ -13,9 +13,9 @@ from pydantic import Field
 
 from pslrec.reporting import BySeed, SeedVerdict, TextTable, grouped, verdict_over_seeds
 from pslrec.reproduction._cells import DISTINCT
+from pslrec.reproduction._paper import Strict, read_strict
 from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import CUTOFFS, Results
-from pslrec.reproduction._strict import Strict, read_strict
 
 NAME = "claims"
 FILE = f"{NAME}.toml"
