@@ -9,7 +9,7 @@ from pslrec.files import make_directory
 from pslrec.reporting import TextTable, metric_title, reproduction_report
 from pslrec.reproduction import _claims, _datasets, _overview, _significance
 from pslrec.reproduction._cells import Cell
-from pslrec.reproduction._cost import Costs, known_sizes
+from pslrec.reproduction._cost import Costs
 from pslrec.reproduction._grid import Choice, Grid
 from pslrec.reproduction._page import PAGE, Page, tables_of
 from pslrec.reproduction._provision import Provision
@@ -83,9 +83,7 @@ class Reproduction:
         self._workers = workers
         self._provision = places.provision()
         rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
-        epochs = int(self.grid.paper.settings.get("training.epochs", 1))
-        sizes = known_sizes(self.grid.paper.datasets, self.recorded.rows(_datasets.NAME))
-        self._costs = Costs(rows, sizes, epochs)
+        self._costs = Costs(self.grid.paper, rows, self.recorded.rows(_datasets.NAME))
 
     @property
     def writes_page(self) -> bool:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
 from pslrec.files import read_tensors
 from pslrec.losses import LOSSES
-from pslrec.reporting import grouped
+from pslrec.reporting import Result, grouped
 from pslrec.studies._attempt import Clock
 from pslrec.studies._candidates import (
     SPACES,
@@ -235,8 +235,9 @@ def summarized(
         if not finished:
             logger.warning("%s is left out: %s", contestant.name, own[0].reason)
             continue
-        by_seed = _by_seed(finished, plan.metric)
-        sample = Sample(contestant.name, by_seed, _per_user(finished, plan.metric))
+        values = Result({}, {metric: _by_seed(finished, metric) for metric in METRICS}, {})
+        per_user = _per_user(finished, plan.metric)
+        sample = Sample(contestant.name, values.ours[plan.metric], per_user)
         samples.append(sample)
         row: dict[str, Any] = {
             "name": contestant.name,
@@ -248,13 +249,10 @@ def summarized(
             "seconds": fmean(_training_seconds(trial) for trial in finished),
             "interval": list(sample.interval),
         }
-        for metric in METRICS:
-            values = _by_seed(finished, metric)
-            row[metric] = fmean(values.values())
-            row[f"{metric}_deviation"] = None
-            if len(values) > 1:
-                row[f"{metric}_deviation"] = stdev(values.values())
-            row[f"{metric}_by_seed"] = {str(seed): value for seed, value in values.items()}
+        for metric, by_seed in values.ours.items():
+            row[metric] = values.mean(metric)
+            row[f"{metric}_deviation"] = values.deviation(metric)
+            row[f"{metric}_by_seed"] = by_seed
         rows.append(row)
     if len(samples) < 2:
         raise ConfigError("fewer than two contestants could be trained, so nothing is compared")
@@ -285,8 +283,8 @@ def _training_seconds(trial: Trial) -> float:
     return float(trial.found["seconds_per_epoch"] * trial.found["trained_epochs"])
 
 
-def _by_seed(trials: Sequence[Trial], metric: str) -> dict[int, float]:
-    return {trial.settings["seed"]: float(trial.found["test"][metric]) for trial in trials}
+def _by_seed(trials: Sequence[Trial], metric: str) -> dict[str, float]:
+    return {str(trial.settings["seed"]): float(trial.found["test"][metric]) for trial in trials}
 
 
 def _per_user(trials: Sequence[Trial], metric: str) -> np.ndarray:

@@ -194,13 +194,12 @@ def summarize(runs: pl.DataFrame, base: str) -> pl.DataFrame:
     for name in METRICS:
         measures += [pl.mean(name), pl.std(name).alias(f"{name}_deviation")]
     summary = runs.group_by(*cell, "loss", maintain_order=True).agg(measures)
-    reference = summary.filter(pl.col("loss") == base, *(pl.col(name) > 0 for name in METRICS))
-    beside = summary.join(reference, on=cell, how="left", suffix="_base", maintain_order="left")
+    is_base = pl.all_horizontal(pl.col("loss") == base, *(pl.col(name) > 0 for name in METRICS))
     gains = []
     for name in METRICS:
-        gain = pl.col(name) / pl.col(f"{name}_base") - 1
-        gains.append(gain.alias(f"{name}_improvement"))
-    return beside.with_columns(gains).select(*summary.columns, pl.col("^.*_improvement$"))
+        reference = pl.col(name).filter(is_base).first().over(cell)
+        gains.append((pl.col(name) / reference - 1).alias(f"{name}_improvement"))
+    return summary.with_columns(gains)
 
 
 def write_stress(runs: pl.DataFrame, out: Path, *, base: str, name: str = "data") -> list[Path]:

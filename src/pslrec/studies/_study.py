@@ -87,19 +87,16 @@ class Study:
             write_text(path, json.dumps(content, indent=2) + "\n")
             return name
         known = read_json(path)
-        for name, value in content.items():
-            self._check_same(name, known.get(name), value)
-        before = known.get("asked", {})
-        for name in sorted({*before, *self.asked}):
-            self._check_same(name, before.get(name), self.asked.get(name))
+        asked = known.get("asked", {})
+        now = {**self.asked, **content}
+        for name in (*content, *sorted({*asked, *self.asked})):
+            before = known.get(name) if name in content else asked.get(name)
+            if before != now.get(name):
+                raise ConfigError(
+                    f"the study in {self.directory} has `{name}` = {before!r}, now it is "
+                    f"{now.get(name)!r}; resume it with the same, or choose another directory"
+                )
         return str(known["name"])
-
-    def _check_same(self, name: str, before: Any, now: Any) -> None:
-        if before != now:
-            raise ConfigError(
-                f"the study in {self.directory} has `{name}` = {before!r}, now it is {now!r}; "
-                "resume it with the same, or choose another directory"
-            )
 
     def _open_books(self) -> "OptunaStudy":
         import optuna
