@@ -1,9 +1,14 @@
 """What a person sees while a study is worked on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
 
+from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._progress import EpochBar, clock
-from pslrec.studies import Cell, StageStarted, StudyEvent, TrialEnded, TrialStarted
+from pslrec.reporting import settings_in_words
+from pslrec.studies import Listener, StageStarted, StudyEvent, TrialEnded, TrialStarted
 from pslrec.training import EpochFinished, TrainingStarted
 
 
@@ -56,10 +61,17 @@ class StudyProgress(EpochBar):
         self._left = ""
         if event.seconds_left:
             self._left = f"{clock(event.seconds_left)} left"
-        what = Cell(trial.key, trial.settings).described()
+        what = settings_in_words(trial.settings)
         place = f"trial {event.n_done}/{event.n_trials}"
         self._tell(f"{place}: {_joined(f'{what}: {value}', self._best, self._left)}")
 
 
 def _joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
+
+
+@contextmanager
+def study_listener() -> Iterator[Listener]:
+    """What shows a study while it is worked on; one that is stopped is told how to be resumed."""
+    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
+        yield progress.listen

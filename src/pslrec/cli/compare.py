@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import (
     Budget,
     ConfigFile,
@@ -135,13 +134,11 @@ def compare_command(
 def _compare(
     configuration: "RunConfig", plan: "ComparisonPlan", directory: Path, **how: Any
 ) -> None:
-    from pslrec.cli._study_progress import StudyProgress
+    from pslrec.cli._study_progress import study_listener
     from pslrec.studies import compare_contestants
 
-    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
-        found = compare_contestants(
-            configuration, plan, out=directory, listener=progress.listen, **how
-        )
+    with study_listener() as listener:
+        found = compare_contestants(configuration, plan, out=directory, listener=listener, **how)
     console = Console()
     if found is None:
         tell(

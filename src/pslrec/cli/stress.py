@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import (
     Backbone,
     ConfigFile,
@@ -119,12 +118,12 @@ def stress_command(
 def _stress(
     configuration: "RunConfig", plan: "StressPlan", directory: Path, *, name: str, **how: Any
 ) -> None:
-    from pslrec.cli._study_progress import StudyProgress
+    from pslrec.cli._study_progress import study_listener
     from pslrec.reporting import stress_tables
     from pslrec.studies import stress, summarize, write_stress
 
-    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
-        runs = stress(configuration, plan, out=directory, listener=progress.listen, **how)
+    with study_listener() as listener:
+        runs = stress(configuration, plan, out=directory, listener=listener, **how)
     base = plan.losses[0]
     write_stress(runs, directory, base=base, name=name)
     show_tables(stress_tables(summarize(runs, base), base).values())

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._options import (
     Backbone,
     Budget,
@@ -128,7 +127,8 @@ def tune_command(
     Every trial is a run directory. Repeat the command to resume a search that was stopped, or
     start it in several terminals to share the work.
     """
-    from pslrec.studies import Effort
+    from pslrec.cli._study_progress import study_listener
+    from pslrec.studies import Effort, tune
 
     refuse_processes(processes, "tune")
     use_threads(threads)
@@ -152,23 +152,22 @@ def tune_command(
     )
     values = chosen_grid(grid, list(fixed)) if grid else chosen_space(space, configuration, fixed)
     directory = out or default_directory(configuration)
-    how = {"metric": metric, "effort": effort, "seeds": seeds, "storage": storage}
-    result = _search(configuration, values, directory, **how)
+    with study_listener() as listener:
+        result = tune(
+            configuration,
+            values,
+            out=directory,
+            metric=metric,
+            effort=effort,
+            seeds=seeds,
+            storage=storage,
+            listener=listener,
+        )
     if as_json:
         # The file holds exactly what there is to print.
         typer.echo((directory / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
         show_result(result, Console())
-
-
-def _search(
-    configuration: "RunConfig", space: "Space", directory: Path, **how: Any
-) -> "TuningResult":
-    from pslrec.cli._study_progress import StudyProgress
-    from pslrec.studies import tune
-
-    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
-        return tune(configuration, space, out=directory, listener=progress.listen, **how)
 
 
 def default_directory(configuration: "RunConfig") -> Path:
@@ -217,7 +216,7 @@ def chosen_grid(texts: list[str], fixed: list[str]) -> dict[str, list[Any]]:
 def show_result(result: "TuningResult", console: Console) -> None:
     """Print the best trials, the test metrics of the best one, and where everything is."""
     from pslrec.cli._results import show_metrics
-    from pslrec.studies import Cell
+    from pslrec.reporting import settings_in_words
 
     console.print(_table(result))
     states = [trial.state for trial in result.trials]
@@ -239,7 +238,7 @@ def show_result(result: "TuningResult", console: Console) -> None:
     best = result.best
     # `tune` raises if a complete search has no finished trial.
     assert best is not None
-    settings = Cell(best.key, best.settings).described()
+    settings = settings_in_words(best.settings)
     console.print(
         Text.assemble("\n", (f"best: {settings}", "bold"), ", chosen on validation"),
         soft_wrap=True,

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from pslrec.reporting import BySeed, SeedVerdict, TextTable, grouped, verdict_over_seeds
 from pslrec.reproduction._cells import DISTINCT
+from pslrec.reproduction._paper import Strict, read_strict
 from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import CUTOFFS, Results
-from pslrec.reproduction._strict import Strict, read_strict
 
 NAME = "claims"
 FILE = f"{NAME}.toml"
@@ -164,13 +164,18 @@ def check(claims: ClaimsFile, results: Results) -> list[Row]:
             ours = complete.verdict(rows)
             if ours is not None:
                 low, high = ours.interval or (None, None)
-                row = {"claim": claim.text, **dict(zip(PLACE, place, strict=True))}
-                row |= {"verdict": ours.verdict, "value_pct": _percentage(ours.value)}
-                row |= {"low_pct": _percentage(low), "high_pct": _percentage(high)}
-                row["seeds"] = ours.seeds
-                row["published_pct"] = _value(complete.verdict(rows, "published"))
-                row[OTHER_READING] = _value(complete.verdict(elsewhere.get(place, [])))
-                found.append(row)
+                values = (
+                    claim.text,
+                    *place,
+                    ours.verdict,
+                    _percentage(ours.value),
+                    _percentage(low),
+                    _percentage(high),
+                    ours.seeds,
+                    _value(complete.verdict(rows, "published")),
+                    _value(complete.verdict(elsewhere.get(place, []))),
+                )
+                found.append(dict(zip(COLUMNS, values, strict=True)))
     return found
 
 

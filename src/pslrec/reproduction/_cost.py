@@ -1,10 +1,12 @@
 """How long a cell will take: scores it computes times the time of one, learnt from recorded runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from statistics import median
 
 from pslrec.data.sources import SOURCES
 from pslrec.reproduction._cells import Cell
+from pslrec.reproduction._paper import PaperFile
+from pslrec.reproduction._published import Row
 
 # Seconds per score and epoch by mode, where no run tells yet; from runs with one thread.
 SECONDS_PER_SCORE = {"sampled": 9e-8}
@@ -12,22 +14,28 @@ EXACT_SECONDS_PER_SCORE = 9e-9
 TRAINED_SHARE = 0.7
 # Scores of an epoch of data whose size is not known before they are read.
 UNKNOWN_SCORES = 1e9
-Sizes = tuple[int, int, int]
 
 
 class Costs:
     """Estimates of cells.
 
     Args:
+        paper: knows its data sets, and the epochs of its runs.
         rows: of finished runs, from which the time of a score is learnt.
-        sizes: numbers of users, items and interactions of each data set, where they are known.
-        epochs: of the runs.
+        measured: rows of `datasets.csv`, for data that are not a source.
     """
 
-    def __init__(
-        self, rows: Iterable[Mapping[str, str]], sizes: Mapping[str, Sizes], epochs: int
-    ) -> None:
-        self._sizes = sizes
+    def __init__(self, paper: PaperFile, rows: Iterable[Row], measured: Iterable[Row]) -> None:
+        # Numbers of users, items and interactions, where they are known.
+        self._sizes: dict[str, tuple[int, int, int]] = {}
+        for row in measured:
+            n_users, n_items, n_interactions = row["users"], row["items"], row["interactions"]
+            self._sizes[row["dataset"]] = (int(n_users), int(n_items), int(n_interactions))
+        for name, source in paper.datasets.items():
+            if source in SOURCES:
+                size = SOURCES[source].statistics
+                self._sizes[name] = (size.n_users, size.n_items, size.n_interactions)
+        epochs = int(paper.settings.get("training.epochs", 1))
         seen: dict[tuple[str, str], list[float]] = {}
         for row in rows:
             # A try with fewer epochs took less time than its row would let one expect.
@@ -45,7 +53,7 @@ class Costs:
         rate = self._rates.get((mode, cell.backbone), usual)
         return rate * self._scores(columns) * cell.epochs
 
-    def _scores(self, row: Mapping[str, str]) -> float:
+    def _scores(self, row: Row) -> float:
         if row["dataset"] not in self._sizes:
             return UNKNOWN_SCORES
         n_users, n_items, n_interactions = self._sizes[row["dataset"]]
@@ -54,22 +62,3 @@ class Costs:
         # Drawing and the optimiser cost as much as a few negatives.
         n_negatives = int(row["negatives"].partition(" ")[0])
         return TRAINED_SHARE * n_interactions * (n_negatives + 30)
-
-
-def known_sizes(
-    sources: Mapping[str, str], measured: Iterable[Mapping[str, str]]
-) -> dict[str, Sizes]:
-    """The sizes of data sets, by printed name.
-
-    Args:
-        sources: name of the source of each data set.
-        measured: rows of `datasets.csv`, for data that are not a source.
-    """
-    found = {}
-    for row in measured:
-        found[row["dataset"]] = (int(row["users"]), int(row["items"]), int(row["interactions"]))
-    for name, source in sources.items():
-        if source in SOURCES:
-            size = SOURCES[source].statistics
-            found[name] = (size.n_users, size.n_items, size.n_interactions)
-    return found

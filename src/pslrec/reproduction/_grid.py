@@ -73,9 +73,15 @@ class Grid:
                 f"there is no table `{table}` in this paper; there are "
                 f"{', '.join(self.paper.tables)}"
             )
-        self._check(choice)
+        for column in choice.where:
+            if column not in RUN_COLUMNS:
+                raise ConfigError(
+                    f"`where` must name a column of the results: {', '.join(RUN_COLUMNS)}; "
+                    f"got `{column}`"
+                )
+        parts = self.paper.tables[table].parts
         found: dict[Identity, Cell] = {}
-        for part in self.paper.tables[table].parts:
+        for part in parts:
             for cell in self._cells_of(table, self._narrowed(part, choice), choice):
                 known = found.setdefault(cell.identity, cell)
                 if known.settings != cell.settings:
@@ -84,7 +90,11 @@ class Grid:
                         "give one of them another `setting` or a variant"
                     )
         if not found:
-            raise ConfigError(self._nothing(table))
+            datasets = dict.fromkeys(name for part in parts for name in part.datasets)
+            raise ConfigError(
+                f"table `{table}` has no cell of these data sets, backbones and losses with "
+                f"printed settings; its data sets are {', '.join(datasets)}"
+            )
         return list(found.values())
 
     def lists(self, table: str, choice: Choice) -> bool:
@@ -94,23 +104,6 @@ class Grid:
             if all(set(getattr(narrowed, kind)) & set(getattr(part, kind)) for kind in KINDS):
                 return True
         return False
-
-    def _nothing(self, table: str) -> str:
-        datasets: dict[str, None] = {}
-        for part in self.paper.tables[table].parts:
-            datasets |= dict.fromkeys(part.datasets)
-        return (
-            f"table `{table}` has no cell of these data sets, backbones and losses with printed "
-            f"settings; its data sets are {', '.join(datasets)}"
-        )
-
-    def _check(self, choice: Choice) -> None:
-        for column in choice.where:
-            if column not in RUN_COLUMNS:
-                raise ConfigError(
-                    f"`where` must name a column of the results: {', '.join(RUN_COLUMNS)}; "
-                    f"got `{column}`"
-                )
 
     def _narrowed(self, part: Part, choice: Choice) -> Part:
         chosen = {}

@@ -1,7 +1,7 @@
 """How results are laid out: losses down, ways to make them across, published numbers beside."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pslrec.reporting import (
     ENOUGH_SEEDS,
@@ -12,11 +12,12 @@ from pslrec.reporting import (
     best_gain,
     grouped,
     metric_title,
+    plus_minus,
     position,
 )
+from pslrec.reproduction._cells import DISTINCT
 from pslrec.reproduction._grid import Grid
 from pslrec.reproduction._published import Row
-from pslrec.reproduction._summaries import compared_value, percent, value_of, variant_of
 
 VARIANT_TITLES = {
     "sampled": "sampled",
@@ -38,21 +39,12 @@ INSIDE = (
 )
 UNRUN = "Rows without a number of ours have not been run."
 Variant = tuple[str, str]
+# The way that what was printed was made: a column of its own beside ours.
+PUBLISHED: Variant = ("published", "")
+# A row of a table: what was printed, which names it and has no runs, and our runs.
+Line = Mapping[Variant, Result]
 # Data set, backbone and setting of a table; no backbone where all are in one.
 Place = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of a table.
-
-    Args:
-        printed: its name and what was published, without runs.
-        cells: our runs, by the way they were made.
-    """
-
-    printed: Result
-    cells: Mapping[Variant, Result]
 
 
 class Layout:
@@ -119,42 +111,43 @@ class Layout:
             rows = [printed.pop(key, None) for key in (name, (*name[:2], ""))]
             known = [each.published for each in (*rows, *members) if each is not None]
             published = next(filter(None, known), {})
-            by_variant: dict[Variant, Result] = {}
+            line = {PUBLISHED: Result(members[0].key, {}, published)}
             for cell in members:
-                by_variant.setdefault(variant_of(cell), replace(cell, published=published))
-            lines.append(Line(Result(members[0].key, {}, published), by_variant))
-        lines += [Line(one, {}) for one in printed.values()]
+                line.setdefault(variant_of(cell), replace(cell, published=published))
+            lines.append(line)
+        lines += [{PUBLISHED: one} for one in printed.values()]
         return sorted(lines, key=self._line_order)
 
     def _line_order(self, line: Line) -> tuple[object, ...]:
-        backbone, loss, form = line.printed.named(LINE)
+        printed = line[PUBLISHED]
+        backbone, loss, form = printed.named(LINE)
         place = (position(loss, self._grid.paper.losses), loss, form)
         if not self._table.one_table:
             return place
         # A leaderboard: the best first; what was not printed comes last.
-        return -line.printed.published.get(self._metrics[-1], 0.0), backbone, *place
+        return -printed.published.get(self._metrics[-1], 0.0), backbone, *place
 
     def _plain(self, title: str, cells: list[Result], unrun: Sequence[Result]) -> TextTable:
         lines = self._lines(cells, unrun)
         variants = sorted({variant_of(cell) for cell in cells}, key=_variant_order)
-        headings = [_heading(metric) for metric in self._metrics]
-        for variant in variants:
+        headings = []
+        for variant in (PUBLISHED, *variants):
             headings += [_heading(metric, variant) for metric in self._metrics]
         sheet = Sheet(headings)
-        has_forms = len({line.printed.named(LINE[:2]) for line in lines}) < len(lines)
+        has_forms = len({line[PUBLISHED].named(LINE[:2]) for line in lines}) < len(lines)
         for line in lines:
             label = self._label(line, has_forms)
-            for metric in self._metrics:
-                sheet.put(label, _heading(metric), _printed(line.printed, metric))
-                for variant, cell in line.cells.items():
-                    sheet.put(label, _heading(metric, variant), compared_value(cell, metric))
+            for variant, cell in line.items():
+                shown = _printed if variant == PUBLISHED else compared_value
+                for metric in self._metrics:
+                    sheet.put(label, _heading(metric, variant), shown(cell, metric))
         if self._gain is not None and not self._table.one_table and not has_forms:
             self._put_gains(sheet, self._gain, lines, variants)
         notes = self._notes(cells, lines)
         return TextTable(title, ["loss", *headings], sheet.rows(), notes)
 
     def _label(self, line: Line, has_forms: bool) -> str:
-        backbone, loss, form = line.printed.named(LINE)
+        backbone, loss, form = line[PUBLISHED].named(LINE)
         parts = [loss]
         if self._table.one_table:
             parts.insert(0, backbone)
@@ -172,7 +165,7 @@ class Layout:
                 break
         if any(cell.is_selected_on_test for cell in cells):
             notes.append(ON_TEST)
-        if not all(line.cells for line in lines):
+        if any(line.keys() == {PUBLISHED} for line in lines):
             notes.append(UNRUN)
         return notes
 
@@ -182,16 +175,15 @@ class Layout:
         """The gain below a table, with the tests of it."""
         metric = self._metrics[-1]
         name = f"**Imp. %** of {gain.title}"
-        printed, _ = best_gain([line.printed for line in lines], metric, gain, is_published=True)
-        sheet.put(name, _heading(metric), percent(printed))
-        for variant in variants:
+        for variant in (PUBLISHED, *variants):
             column = _heading(metric, variant)
-            cells = {}
-            for line in lines:
-                if variant in line.cells:
-                    cells[line.printed["loss"]] = line.cells[variant]
-            share, best = best_gain(list(cells.values()), metric, gain)
-            if share is not None:
+            cells = {line[variant]["loss"]: line[variant] for line in lines if variant in line}
+            is_published = variant == PUBLISHED
+            members = list(cells.values())
+            share, best = best_gain(members, metric, gain, is_published=is_published)
+            if is_published:
+                sheet.put(name, column, percent(share))
+            elif share is not None:
                 sheet.put(name, column, percent(share) + _which(best, gain))
                 test = self._tested(cells[best], metric)
                 for kind in ("users", "seeds"):
@@ -248,8 +240,8 @@ class Layout:
         return TextTable(f"{metric_title(metric)}: {title}", header, sheet.rows(), [note])
 
 
-def _heading(metric: str, variant: Variant | None = None) -> str:
-    if variant is None:
+def _heading(metric: str, variant: Variant) -> str:
+    if variant == PUBLISHED:
         return f"published {metric_title(metric)}"
     kind, protocol = variant
     return f"{metric_title(metric)}, {VARIANT_TITLES[kind]}, {protocol}"
@@ -301,3 +293,50 @@ def seeds_note(cells: Sequence[Result]) -> str:
     if fewest == most:
         return f"{most} seeds; {said}"
     return f"{fewest} to {most} seeds; {said} Imp. is of the seeds that both have."
+
+
+def variant_of(cell: Result) -> tuple[str, str]:
+    """How it was made: negatives (`sampled`, `distinct`, `catalog`) and protocol."""
+    kind = cell["mode"]
+    if cell["negatives"].endswith(DISTINCT):
+        kind = "distinct"
+    return kind, cell["protocol"]
+
+
+def value_of(cell: Result, metric: str) -> str:
+    """Mean and deviation.
+
+    >>> value_of(Result({}, {"ndcg20": {"1": 0.1, "2": 0.11, "3": 0.12}}, {}), "ndcg20")
+    '0.1100 ± 0.0100'
+    """
+    return plus_minus(cell.mean(metric), cell.deviation(metric))
+
+
+def compared_value(cell: Result, metric: str) -> str:
+    """The same, with the difference to the printed value, and whether that lies in the noise.
+
+    >>> ours = {"ndcg20": {"1": 0.1, "2": 0.11, "3": 0.12}}
+    >>> compared_value(Result({}, ours, {"ndcg20": 0.121}), "ndcg20")
+    '0.1100 ± 0.0100, -9.1 %, inside'
+    """
+    text = value_of(cell, metric)
+    difference = cell.difference(metric)
+    if difference is None:
+        return text
+    text += f", {percent(difference)}"
+    is_inside = cell.is_inside_noise(metric)
+    if is_inside is not None:
+        text += ", inside" if is_inside else ", outside"
+    return text
+
+
+def percent(share: float | None) -> str:
+    """With sign and one decimal; nothing where it is not known.
+
+    >>> percent(0.0234), percent(None)
+    ('+2.3 %', '')
+    """
+    if share is None:
+        return ""
+    # Adding 0 takes the sign off a negative zero.
+    return f"{round(100 * share, 1) + 0.0:+.1f} %"

@@ -3,10 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+from pydantic import model_validator
 
 from pslrec.files import write_text
 from pslrec.reporting import (
     Agreement,
+    Presentation,
     Result,
     agreement_chart,
     agreement_of,
@@ -14,19 +18,87 @@ from pslrec.reporting import (
     position,
     standalone_svg,
 )
-from pslrec.reproduction._causes import UNKNOWN, Cause, cause_of, read_causes
 from pslrec.reproduction._cells import DISTINCT, label_of, loss_label, way_label
+from pslrec.reproduction._claims import read_claims
 from pslrec.reproduction._grid import Grid
-from pslrec.reproduction._layouts import VARIANT_TITLES
-from pslrec.reproduction._presentation import presentation_of
-from pslrec.reproduction._published import Row
+from pslrec.reproduction._layouts import VARIANT_TITLES, percent, variant_of
+from pslrec.reproduction._paper import Strict, read_strict
+from pslrec.reproduction._published import Row, fits
 from pslrec.reproduction._results import Results
-from pslrec.reproduction._summaries import percent, variant_of
 
 NAME = "summary"
 PICTURE = Path("results") / "agreement.svg"
 SIZE = (600.0, 300.0)
+UNKNOWN = "Not looked into"
 NOTHING = "No cell has both a run of ours and a published value yet."
+
+
+class Cause(Strict):
+    """Why some cells are far from what was printed; either `found` or `tried` is given.
+
+    Args:
+        where: which cells, by columns of the results, each with a value or a list of them.
+        found: the cause.
+        tried: what was tried to find it, in vain.
+    """
+
+    where: dict[str, Any]
+    found: str = ""
+    tried: str = ""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "Cause":
+        if bool(self.found) == bool(self.tried):
+            raise ValueError("a cause has either `found` or `tried`")
+        return self
+
+    @property
+    def text(self) -> str:
+        """For the page."""
+        return self.found or f"Not found, tried: {self.tried}"
+
+
+class _CausesFile(Strict):
+    causes: tuple[Cause, ...] = ()
+
+
+def read_causes(folder: Path) -> tuple[Cause, ...]:
+    """Read `causes.toml`; nothing where a paper has none.
+
+    Args:
+        folder: of the paper.
+    """
+    path = folder / "causes.toml"
+    if not path.exists():
+        return ()
+    return read_strict(path, _CausesFile, purpose="hold causes").causes
+
+
+def cause_of(row: Row, causes: tuple[Cause, ...]) -> Cause | None:
+    """The first that is about a cell."""
+    for cause in causes:
+        if fits(row, cause.where):
+            return cause
+    return None
+
+
+def presentation_of(grid: Grid) -> Presentation:
+    """What reports have to know of a paper.
+
+    Args:
+        grid: of the paper.
+    """
+    paper = grid.paper
+    said = read_claims(grid.folder)
+    return Presentation(
+        title=paper.title,
+        tables={name: table.title for name, table in paper.tables.items()},
+        losses=list(paper.losses),
+        gain=paper.improvement,
+        tolerance=paper.tolerance,
+        other_reading=said.other_reading_says if said else "",
+        protocol=str(paper.settings.get("evaluation.protocol", "strict")),
+    )
 
 
 def write_picture(agreement: Agreement, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pslrec.files import read_text, write_text
@@ -42,40 +43,35 @@ def tables_of(
     return layout.tables(results_of(rows))
 
 
-def write_rendered(folder: Path, results: Results, table: str, tables: Sequence[TextTable]) -> None:
-    """Put tables into the section `<!-- results: NAME -->` of the page, and into `NAME.tex`.
+@dataclass(frozen=True)
+class Page:
+    """The page of a paper, whose sections `<!-- results: NAME -->` are filled.
 
     Args:
         folder: with the page, `README.md`.
-        results: the directory of CSVs, where the LaTeX goes as well.
-        table: name of the section.
-        tables: what to put there.
+        results: the directory of CSVs, where the LaTeX goes as well; its lock is that of the page.
+        is_written: whether anything is written at all.
     """
-    with results.locked():
-        if tables:
+
+    folder: Path
+    results: Results
+    is_written: bool = True
+
+    def show(self, name: str, tables: Sequence[TextTable]) -> None:
+        """Put tables into a section, and into `NAME.tex`."""
+        if self.is_written and tables:
             latex = "\n\n".join(each.latex() for each in tables)
-            write_text(results.directory / f"{table}.tex", f"{latex}\n")
-    fill_section(folder, results, table, section_of(tables))
+            with self.results.locked():
+                write_text(self.results.directory / f"{name}.tex", f"{latex}\n")
+        markdown = "\n\n".join(each.markdown() for each in tables)
+        self.fill(name, markdown or NOTHING)
 
-
-def fill_section(folder: Path, results: Results, name: str, body: str) -> None:
-    """Put a text into the section `<!-- results: NAME -->` of the page, if it has one.
-
-    Args:
-        folder: with the page, `README.md`.
-        results: the directory of CSVs, whose lock is that of the page.
-        name: of the section.
-        body: the text.
-    """
-    page = folder / PAGE
-    with results.locked():
-        if page.exists():
-            write_text(page, filled(read_text(page), name, body))
-
-
-def section_of(tables: Sequence[TextTable]) -> str:
-    """Tables as the text of a section."""
-    return "\n\n".join(each.markdown() for each in tables) or NOTHING
+    def fill(self, name: str, body: str) -> None:
+        """Put a text into a section, if the page has it."""
+        page = self.folder / PAGE
+        if self.is_written and page.exists():
+            with self.results.locked():
+                write_text(page, filled(read_text(page), name, body))
 
 
 def filled(page: str, name: str, body: str) -> str:

@@ -2,18 +2,41 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pslrec.errors import ConfigError
+from pslrec.files import read_toml
 from pslrec.reporting import Gain
-from pslrec.reproduction._strict import Strict, read_strict
 
 FILE = "paper.toml"
 PACKAGE = Path(__file__).resolve().parents[1]
 # In a wheel the folders lie inside the package, in a clone where they are edited.
 COLLECTIONS = (PACKAGE / "papers", PACKAGE.parents[1] / "reproductions")
+
+
+class Strict(BaseModel):
+    """What a file that people write may say; a misspelt name in it is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Content = TypeVar("Content", bound=Strict)
+
+
+def read_strict(path: Path, content: type[Content], *, purpose: str) -> Content:
+    """Read a TOML file of a paper.
+
+    Args:
+        path: of the file.
+        content: what it may say.
+        purpose: what the file is there for, for the error where it does not.
+    """
+    try:
+        return content.model_validate(read_toml(path, error=ConfigError))
+    except ValidationError as error:
+        raise ConfigError(f"{path} does not {purpose}: {error}") from error
 
 
 class Part(Strict):

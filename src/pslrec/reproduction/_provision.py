@@ -1,6 +1,7 @@
 """The data of a cell: a published split, or one made of what is there; otherwise how to get it."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from pslrec.data import Interactions, Preparation, load_interactions, prepare, write_dataset
@@ -13,6 +14,7 @@ from pslrec.files import exclusive
 INCLUDED = ("debian", "synthetic")
 
 
+@dataclass(frozen=True)
 class Provision:
     """Finds splits, and makes those that can be made.
 
@@ -25,29 +27,22 @@ class Provision:
         folder: of the paper.
     """
 
-    def __init__(self, directory: Path | None, made: Path, folder: Path) -> None:
-        self.directory = directory
-        self.made = made
-        self.folder = folder
+    directory: Path | None
+    made: Path
+    folder: Path
 
     def is_there(self, source: str, split: str) -> bool:
         """Whether `path` will give something."""
-        if source not in SOURCES:
-            return source in INCLUDED or self._file(source) is not None
-        return self._split(source, split) is not None or self._can_be_made(source)
+        return self._find(source, split) is not None or self._can_be_made(source)
 
     def path(self, source: str, split: str) -> str:
         """Where the split of a data set is, as `data.source` takes it."""
-        if source in INCLUDED:
-            return source
-        found = self._file(source)
-        if source in SOURCES:
-            found = self._split(source, split)
-            if found is None and self._can_be_made(source):
-                found = self._make(source, split)
+        found = self._find(source, split)
+        if found is None and self._can_be_made(source):
+            found = str(self._make(source, split).resolve())
         if found is None:
             raise DownloadError(self.how_to_get(source))
-        return str(found.resolve())
+        return found
 
     def how_to_get(self, source: str) -> str:
         """What somebody has to do who does not have the data."""
@@ -61,15 +56,18 @@ class Provision:
         by_hand = f"{known.instructions(place)}, or its published split at {place / known.stem}.zip"
         return f"{known.title} is not here: {automatic}{by_hand}; then give --data-dir {place}"
 
-    def _file(self, name: str) -> Path | None:
-        places = [self.folder]
-        if self.directory is not None:
-            places.append(self.directory)
-        if os.environ.get("PSLREC_DATA_DIR"):
-            places.append(Path(os.environ["PSLREC_DATA_DIR"]))
+    def _find(self, source: str, split: str) -> str | None:
+        if source in INCLUDED:
+            return source
+        if source in SOURCES:
+            places = [find_split(source, self.directory, variant=split), self._made(source, split)]
+        else:
+            elsewhere = (self.directory, os.environ.get("PSLREC_DATA_DIR"))
+            places = [self.folder / source]
+            places += [Path(place) / source for place in elsewhere if place]
         for place in places:
-            if (place / name).exists():
-                return place / name
+            if place is not None and place.exists():
+                return str(place.resolve())
         return None
 
     def _made(self, source: str, split: str) -> Path:
@@ -78,14 +76,9 @@ class Provision:
             stem = f"{stem}-{split}"
         return self.made / stem
 
-    def _split(self, source: str, split: str) -> Path | None:
-        found = find_split(source, self.directory, variant=split)
-        made = self._made(source, split)
-        if found is None and made.is_dir():
-            return made
-        return found
-
     def _can_be_made(self, source: str) -> bool:
+        if source not in SOURCES:
+            return False
         found = find_split(source, self.directory) or find_raw(source, self.directory)
         return found is not None
 

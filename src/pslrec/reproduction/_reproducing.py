@@ -9,10 +9,9 @@ from pslrec.files import make_directory
 from pslrec.reporting import TextTable, metric_title, reproduction_report
 from pslrec.reproduction import _claims, _datasets, _overview, _significance
 from pslrec.reproduction._cells import Cell
-from pslrec.reproduction._cost import Costs, known_sizes
+from pslrec.reproduction._cost import Costs
 from pslrec.reproduction._grid import Choice, Grid
-from pslrec.reproduction._page import PAGE, fill_section, tables_of, write_rendered
-from pslrec.reproduction._presentation import presentation_of
+from pslrec.reproduction._page import PAGE, Page, tables_of
 from pslrec.reproduction._provision import Provision
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import (
@@ -79,13 +78,12 @@ class Reproduction:
         elif not places.is_own:
             added = places.runs / "results"
             self.results = Results(added, self.grid.metrics, below=self.recorded)
+        self._page = Page(places.folder, self.results, self.writes_page)
         self._clock = Clock(budget)
         self._workers = workers
         self._provision = places.provision()
         rows = [*self.recorded.rows_of_runs(), *self.results.rows_of_runs()]
-        epochs = int(self.grid.paper.settings.get("training.epochs", 1))
-        sizes = known_sizes(self.grid.paper.datasets, self.recorded.rows(_datasets.NAME))
-        self._costs = Costs(rows, sizes, epochs)
+        self._costs = Costs(self.grid.paper, rows, self.recorded.rows(_datasets.NAME))
 
     @property
     def writes_page(self) -> bool:
@@ -100,12 +98,10 @@ class Reproduction:
         for cell in self.grid.cells(table, self.choice):
             task = Task(cell, self._costs.seconds(cell))
             if cell.identity in known:
-                task.state = "done"
                 task.recorded = known[cell.identity]
-                task.message = self._described(task.recorded)
+                task.end("done", self._described(task.recorded))
             elif not self._provision.is_there(cell.source, cell.split):
-                task.state = "absent"
-                task.message = self._provision.how_to_get(cell.source)
+                task.end("absent", self._provision.how_to_get(cell.source))
             tasks.append(task)
         return sorted(tasks, key=lambda task: task.seconds)
 
@@ -118,8 +114,8 @@ class Reproduction:
         """
         tasks = self.plan(table)
         self._copy_rows(table, tasks)
-        runner = Runner(self._study(), self._provision, self._record, watch, self._clock)
-        runner.run(tasks, workers=self._workers)
+        runner = Runner(tasks, self._study(), self._provision, self._record, watch, self._clock)
+        runner.run(workers=self._workers)
         return tasks
 
     def _study(self) -> Study:
@@ -175,8 +171,7 @@ class Reproduction:
 
     def _write_page(self, table: str) -> None:
         if self.writes_page:
-            tables = tables_of(self.grid, self.results, table)
-            write_rendered(self.places.folder, self.results, table, tables)
+            self._page.show(table, tables_of(self.grid, self.results, table))
 
     def written(self, table: str) -> list[Path]:
         """Where the results of a table are: rows, and the page that shows them if there is one."""
@@ -207,14 +202,15 @@ class Reproduction:
         if not any(directory.glob("*.csv")):
             directory = self.recorded.directory
         out = self.places.runs / "report.html"
-        return reproduction_report(directory, out, presentation=presentation_of(self.grid))
+        return reproduction_report(
+            directory, out, presentation=_overview.presentation_of(self.grid)
+        )
 
     def datasets(self) -> tuple[list[TextTable], list[str]]:
         """The table of data sets, and how to get those that are not here."""
         absent = _datasets.measure(self.grid, self._provision, self.results)
         found = [_datasets.table(self.grid, self.results)]
-        if self.writes_page:
-            write_rendered(self.places.folder, self.results, _datasets.NAME, found)
+        self._page.show(_datasets.NAME, found)
         return found, absent
 
     def claims(self) -> list[TextTable]:
@@ -226,7 +222,7 @@ class Reproduction:
         found = _claims.tables(rows, said.note)
         if self.writes_page:
             self.results.replace(_claims.NAME, rows, columns=_claims.COLUMNS)
-            write_rendered(self.places.folder, self.results, _claims.NAME, found)
+        self._page.show(_claims.NAME, found)
         self._write_summary()
         return found
 
@@ -236,14 +232,13 @@ class Reproduction:
             _overview.write_picture(agreement, self.places.folder)
             claims = self.results.rows(_claims.NAME)
             text = _overview.summary_text(self.grid, agreement, claims)
-            fill_section(self.places.folder, self.results, _overview.NAME, text)
+            self._page.fill(_overview.NAME, text)
 
     def write_pages(self) -> None:
         """Write every section of the page from the rows, and run nothing."""
         for table in self.grid.paper.tables:
             self._write_page(table)
-        found = [_datasets.table(self.grid, self.results)]
-        write_rendered(self.places.folder, self.results, _datasets.NAME, found)
+        self._page.show(_datasets.NAME, [_datasets.table(self.grid, self.results)])
         self.claims()
         self._write_summary()
 

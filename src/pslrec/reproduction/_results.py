@@ -4,6 +4,8 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,7 @@ def cutoff_rows(cell: Cell, found: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
+@dataclass
 class Results:
     """The directory of results.
 
@@ -84,17 +87,14 @@ class Results:
         below: results that are read as well, but never written; rows here take their place.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        metrics: Sequence[str] = ("recall20", "ndcg20"),
-        *,
-        below: "Results | None" = None,
-    ) -> None:
-        self.directory = directory
-        self.metrics = tuple(metrics)
-        self.columns = columns_of(metrics)
-        self._below = below
+    directory: Path
+    metrics: Sequence[str] = ("recall20", "ndcg20")
+    below: "Results | None" = field(default=None, kw_only=True)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Of a table of runs."""
+        return columns_of(self.metrics)
 
     def path(self, table: str) -> Path:
         """The CSV of a table."""
@@ -103,9 +103,9 @@ class Results:
     def rows(self, table: str) -> list[Row]:
         """All rows of a table; none if there are none yet."""
         own = self._own_rows(table)
-        if self._below is None:
+        if self.below is None:
             return own
-        both = [*own, *self._below.rows(table)]
+        both = [*own, *self.below.rows(table)]
         if not both or tuple(both[0]) != self.columns:
             # Of tables that are not of runs, readers take the first row that they look for.
             return both
@@ -119,8 +119,8 @@ class Results:
     def rows_of_runs(self) -> list[Row]:
         """The rows of all tables of which every row is a run."""
         names = {path.stem for path in self.directory.glob("*.csv")}
-        if self._below is not None:
-            names |= {path.stem for path in self._below.directory.glob("*.csv")}
+        if self.below is not None:
+            names |= {path.stem for path in self.below.directory.glob("*.csv")}
         found = []
         for name in sorted(names):
             rows = self.rows(name)

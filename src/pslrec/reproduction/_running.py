@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +32,6 @@ from pslrec.training import EpochFinished
 
 State = Literal["waiting", "running", "done", "busy", "failed", "absent", "stopped"]
 COMMIT = "commit"
-BUSY = "another process works on it"
 # What tells runs apart in the names of their directories.
 NAMED = (
     "dataset",
@@ -68,6 +67,11 @@ class Task:
     share: float = 0.0
     message: str = ""
     recorded: Mapping[str, str] | None = None
+
+    def end(self, state: State, message: str = "") -> None:
+        """Nothing more happens to it, for the reason that is given."""
+        self.state = state
+        self.message = message
 
     @property
     def seconds_left(self) -> float:
@@ -110,10 +114,12 @@ def current_commit() -> str:
         return f"v{__version__}"
 
 
+@dataclass
 class Runner:
-    """Runs the tasks that wait.
+    """Runs the tasks that wait; the state of every task says what became of it.
 
     Args:
+        tasks: of one command in the order to run them, finished ones as well.
         study: of the paper.
         provision: where data come from.
         record: writes down what came out of a cell, and gives it in words.
@@ -121,66 +127,53 @@ class Runner:
         clock: when its time is over, nothing is begun.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        provision: Provision,
-        record: Callable[[Cell, Mapping[str, Any]], str],
-        watch: Watcher,
-        clock: Clock,
-    ) -> None:
-        self._study = study
-        self._provision = provision
-        self._record = record
-        self._watch = watch
-        self._clock = clock
-        self._tasks: Sequence[Task] = ()
-        self._by_key: dict[str, Task] = {}
-        self._running: Task | None = None
-        self._began = 0.0
-        self._first_epoch = 0
+    tasks: Sequence[Task]
+    study: Study
+    provision: Provision
+    record: Callable[[Cell, Mapping[str, Any]], str]
+    watch: Watcher
+    clock: Clock
+    _by_key: dict[str, Task] = field(default_factory=dict)
+    _running: Task | None = None
+    _began: float = 0.0
+    _first_epoch: int = 0
 
-    def run(self, tasks: Sequence[Task], *, workers: int = 1) -> None:
-        """Run those that wait; the state of every task says what became of it.
+    def run(self, *, workers: int = 1) -> None:
+        """Run those that wait.
 
         Args:
-            tasks: of one command in the order to run them, finished ones as well.
             workers: processes to run them in.
         """
-        self._tasks = tasks
-        self._watch(tasks)
+        self.watch(self.tasks)
         cells = []
-        for task in self._tasks:
+        for task in self.tasks:
             if task.state == "waiting":
-                cell = self._prepared(task)
-                if cell is not None:
+                try:
+                    cell = self._prepared(task)
+                except PslrecError as error:
+                    task.end("failed", str(error))
+                    self.watch(self.tasks)
+                else:
                     self._by_key[cell.key] = task
                     cells.append(cell)
-                else:
-                    self._watch(tasks)
         trials = run_cells(
-            self._study,
+            self.study,
             cells,
             make_cell,
-            budget_seconds=self._clock.left,
+            budget_seconds=self.clock.left,
             workers=workers,
             wait=False,
             listener=self._listen,
         )
         for trial in trials:
             self._settle(trial)
-        self._watch(tasks)
-        if any(task.state == "stopped" for task in tasks):
+        self.watch(self.tasks)
+        if any(task.state == "stopped" for task in self.tasks):
             raise BudgetSpent("the time that was given is over; the same command resumes here")
 
-    def _prepared(self, task: Task) -> StudyCell | None:
+    def _prepared(self, task: Task) -> StudyCell:
         cell = task.cell
-        try:
-            config = cell.config(self._provision.path(cell.source, cell.split))
-        except PslrecError as error:
-            task.state = "failed"
-            task.message = str(error)
-            return None
+        config = cell.config(self.provision.path(cell.source, cell.split))
         return StudyCell(key_of(cell), cell.columns(), task=config, cost=task.seconds)
 
     def _listen(self, event: StudyEvent) -> None:
@@ -196,7 +189,7 @@ class Runner:
             self._advance(self._running, event.epoch)
         else:
             return
-        self._watch(self._tasks)
+        self.watch(self.tasks)
 
     def _advance(self, task: Task, epoch: int) -> None:
         # A resumed run does not begin at the first epoch.
@@ -209,25 +202,20 @@ class Runner:
         task = self._by_key[trial.key]
         if task.state in ("done", "failed"):
             return
+        # A cell that was left, though there was time, ended in an error.
+        is_left = task.state == "running" and not self.clock.is_over
         if trial.state == "finished":
-            task.message = self._record(task.cell, trial.found)
-            task.state = "done"
-        elif trial.state == "failed":
-            task.state = "failed"
-            task.message = trial.reason
-        elif self._clock.left == 0:
-            task.state = "stopped"
-        elif task.state == "running":
-            # It was left, though there was time.
-            task.state = "failed"
-            task.message = trial.reason
+            task.end("done", self.record(task.cell, trial.found))
+        elif trial.state == "failed" or is_left:
+            task.end("failed", trial.reason)
+        elif self.clock.is_over:
+            task.end("stopped")
         else:
-            task.state = "busy"
-            task.message = BUSY
+            task.end("busy", "another process works on it")
 
     def _correct(self, seconds_left: float) -> None:
         """Expect of those that wait what the study expects of all of them together."""
-        waiting = [task for task in self._tasks if task.state == "waiting"]
+        waiting = [task for task in self.tasks if task.state == "waiting"]
         expected = sum(task.seconds for task in waiting)
         if seconds_left and expected:
             for task in waiting:

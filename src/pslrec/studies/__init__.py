@@ -37,7 +37,7 @@ cells are made all the same, the trial stays open with its `reason`, and the nex
 >>> directory.cleanup()
 """
 
-from pslrec.studies._attempt import Attempt
+from pslrec.studies._attempt import Attempt, Clock
 from pslrec.studies._candidates import Trained, named_space
 from pslrec.studies._cells import (
     BudgetSpent,
@@ -48,16 +48,14 @@ from pslrec.studies._cells import (
     TrialEnded,
     TrialStarted,
 )
-from pslrec.studies._comparing import compare_contestants
+from pslrec.studies._comparing import ComparisonPlan, compare_contestants
 from pslrec.studies._comparison_files import write_comparison
-from pslrec.studies._plan import ComparisonPlan
 from pslrec.studies._searching import Effort, TuningResult
 from pslrec.studies._space import PRUNERS, SAMPLERS, Range, Space, read_space
-from pslrec.studies._stress import StressPlan, stress, summarize
-from pslrec.studies._stress_files import write_stress
+from pslrec.studies._stress import StressPlan, stress, summarize, write_stress
 from pslrec.studies._study import Study
 from pslrec.studies._tuning import tune
-from pslrec.studies._working import Clock, Listener, StudyEvent, Work, run_cells
+from pslrec.studies._working import Listener, StudyEvent, Work, run_cells
 from pslrec.studies._works import PER_USER, run_cell, train_cell
 
 __all__ = [

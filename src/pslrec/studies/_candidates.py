@@ -3,30 +3,22 @@
 import hashlib
 import inspect
 import json
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from pslrec.artifacts import flat_settings
 from pslrec.backbones import BACKBONES
 from pslrec.baselines import BASELINES
 from pslrec.config import RunConfig, component_options
-from pslrec.data import Dataset, SealedInteractions, concatenate
 from pslrec.errors import ConfigError
-from pslrec.evaluation import EvaluationResult, Split, evaluate
 from pslrec.experiment import build_batches, load_training_data
-from pslrec.files import make_directory, read_json, write_text
-from pslrec.losses import LOSSES
-from pslrec.studies._attempt import Attempt
+from pslrec.losses import LOSSES, Loss
 from pslrec.studies._cells import Cell
 from pslrec.studies._space import Space, widened
-from pslrec.studies._works import keep_users, run_cell, train_cell
+from pslrec.studies._works import BaselineTask
 
-METRICS_FILE = "metrics.json"
 SPACES = ("paper", "wide")
 # Cells that differ in these are evaluated on different data, so that their values say nothing about
 # each other.
@@ -84,11 +76,15 @@ class Trained:
         """What its runs have in common, by setting."""
         return flat_settings(self.config.model_dump(mode="json", exclude_defaults=True))
 
+    @property
+    def loss(self) -> Loss:
+        """Built with its options."""
+        section = self.config.loss
+        return LOSSES[section.name](**component_options(LOSSES, section, "loss"))
+
     def space(self) -> Space:
         """The values that are worth trying; the paper's for the losses that are in it."""
-        section = self.config.loss
-        loss = LOSSES[section.name](**component_options(LOSSES, section, "loss"))
-        return loss.search_space
+        return self.loss.search_space
 
     def cell(self, settings: Mapping[str, Any]) -> Cell:
         """The run with some settings."""
@@ -113,9 +109,6 @@ class Trained:
         resolved = self.config.resolved()
         n_steps = len(build_batches(resolved, load_training_data(resolved)))
         return self.config.training.trainer_options(n_steps).epochs
-
-    train = staticmethod(train_cell)
-    run = staticmethod(run_cell)
 
 
 @dataclass(frozen=True)
@@ -147,23 +140,13 @@ class Fitted:
         # Refused here, and not after an hour.
         BASELINES[self.name](**settings)
         key = key_of([self.asked, settings, self.config.training.refit])
-        return Cell(key, settings, (self.config, self.name, dict(settings)))
+        return Cell(key, settings, BaselineTask(self.config, self.name, dict(settings)))
 
     def seeded(self, settings: Mapping[str, Any], seed: int) -> Cell:
         """The baseline with some options and a seed, if it takes one."""
         if "seed" in inspect.signature(BASELINES[self.name]).parameters:
             return self.cell({**settings, "seed": seed})
         return self.cell(settings)
-
-    @staticmethod
-    def train(attempt: Attempt) -> dict[str, Any]:
-        """Fit and evaluate on validation; the test part stays sealed."""
-        return _fitted(attempt, on_test=False)
-
-    @staticmethod
-    def run(attempt: Attempt) -> dict[str, Any]:
-        """Fit and evaluate on both parts, and keep the values of single users."""
-        return _fitted(attempt, on_test=True)
 
 
 Candidate = Trained | Fitted
@@ -195,44 +178,3 @@ def named_space(candidate: Candidate, name: str, *, fixed: Collection[str] = ())
         return True
 
     return widened(own, is_possible)
-
-
-def _fitted(attempt: Attempt, *, on_test: bool) -> dict[str, Any]:
-    path = attempt.directory / METRICS_FILE
-    if path.exists():
-        return read_json(path)
-    config, name, options = attempt.cell.task
-    dataset = load_training_data(config.resolved()).dataset
-    if dataset.validation is None:
-        raise ConfigError(
-            f"{dataset.name} has no validation part to choose on; set `data.validation` to fraction"
-        )
-    began = time.perf_counter()
-    fitted = BASELINES[name](**options).fit(dataset.train)
-    seconds = time.perf_counter() - began
-
-    def evaluated(part: Split, scorer: Any, data: Dataset) -> EvaluationResult:
-        section = config.evaluation
-        lengths = tuple(sorted({*section.k, 20}))
-        return evaluate(scorer, data, split=part, k=lengths, protocol=section.protocol)
-
-    found: dict[str, Any] = {
-        "validation": evaluated("validation", fitted, dataset).metrics,
-        "protocol": config.evaluation.protocol,
-        "seconds_per_epoch": seconds,
-        "trained_epochs": 1,
-    }
-    make_directory(attempt.directory)
-    if on_test:
-        if config.training.refit:
-            whole = concatenate([dataset.train, dataset.validation])
-            dataset = Dataset(whole, dataset.test, name=dataset.name)
-            fitted = BASELINES[name](**options).fit(whole)
-        assert isinstance(dataset.test, SealedInteractions)
-        dataset.test.unseal("all settings are chosen")
-        test = evaluated("test", fitted, dataset)
-        keep_users(attempt, test)
-        found["test"] = test.metrics
-    # Numbers of numpy, which JSON does not know, say what they are in Python.
-    write_text(path, json.dumps(found, indent=1, default=np.generic.item) + "\n")
-    return found

@@ -18,6 +18,8 @@ from pslrec.reporting import (
     write_chart,
 )
 
+METRICS = ("ndcg@20", "recall@20")
+
 
 def write_comparison(found: Mapping[str, Any], out: Path) -> list[Path]:
     """Write everything about a comparison; gives the files.
@@ -52,7 +54,7 @@ def _contestants(found: Mapping[str, Any]) -> pl.DataFrame:
     for one in found["contestants"]:
         low, high = one["interval"]
         row = {"contestant": one["name"], "kind": one["kind"]}
-        for metric in ("ndcg@20", "recall@20"):
+        for metric in METRICS:
             row[metric] = one[metric]
             row[f"{metric}_deviation"] = one[f"{metric}_deviation"]
         row |= {
@@ -112,11 +114,11 @@ def latex(found: Mapping[str, Any]) -> str:
         r"\midrule",
     ]
     best = {}
-    for metric in ("ndcg@20", "recall@20"):
+    for metric in METRICS:
         best[metric] = max(one[metric] for one in found["contestants"])
     for one in found["contestants"]:
         cells = [latex_text(one["name"])]
-        for metric in ("ndcg@20", "recall@20"):
+        for metric in METRICS:
             value = f"${one[metric]:.4f}$"
             if one[metric] == best[metric]:
                 value = rf"$\mathbf{{{one[metric]:.4f}}}$"

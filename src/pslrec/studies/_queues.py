@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pslrec.studies._attempt import Attempt
 from pslrec.studies._cells import Cell, Trial
 from pslrec.studies._space import Pruning, Space, build_sampler, suggest
 from pslrec.studies._study import Study
@@ -18,30 +17,32 @@ class Queue:
     """Gives out trials; a copy of it goes to every process.
 
     Args:
+        study: keeps them.
         pruning: which trials are given up.
     """
 
+    study: Study
     pruning: Pruning = field(default_factory=Pruning, kw_only=True)
 
-    def begin(self, study: Study) -> None:
+    def begin(self) -> None:
         """Prepare the study; called once in each process."""
-        study.books.pruner = self.pruning.build()
+        self.study.books.pruner = self.pruning.build()
 
-    def trials(self, study: Study) -> list[Trial]:
+    def trials(self) -> list[Trial]:
         """Those of the study that belong to it."""
-        return study.trials()
+        return self.study.trials()
 
-    def total(self, study: Study) -> int:
+    def total(self) -> int:
         """How many there will be."""
-        return len(self.trials(study))
+        return len(self.trials())
 
     def cell(self, trial: Trial) -> Cell:
         """The cell of a trial that is there."""
         raise NotImplementedError
 
-    def propose(self, _study: Study) -> Attempt | None:
-        """A new trial, running and held; `None` if there is none. The study is held."""
-        return None
+    def propose(self) -> bool:
+        """Add a new trial, if there is one to add. The study is held."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class Listed(Queue):
 
     cells: Sequence[Cell]
 
-    def begin(self, study: Study) -> None:
+    def begin(self) -> None:
         """Add the cells that the study does not know."""
-        super().begin(study)
-        study.add(self.cells)
+        super().begin()
+        self.study.add(self.cells)
 
-    def trials(self, study: Study) -> list[Trial]:
+    def trials(self) -> list[Trial]:
         """In the order of the list."""
-        by_key = {trial.key: trial for trial in study.trials()}
+        by_key = {trial.key: trial for trial in self.study.trials()}
         return [by_key[cell.key] for cell in self.cells]
 
     def cell(self, trial: Trial) -> Cell:
@@ -83,38 +84,37 @@ class Proposed(Queue):
     cell_of: Callable[[Mapping[str, Any]], Cell]
     seed: int
 
-    def total(self, study: Study) -> int:
+    def total(self) -> int:
         """As many as were asked for, or as there are."""
-        return self.n_trials or super().total(study)
+        return self.n_trials or super().total()
 
     def cell(self, trial: Trial) -> Cell:
         """Made from its settings."""
         return self.cell_of(trial.settings)
 
-    def propose(self, study: Study) -> Attempt | None:
+    def propose(self) -> bool:
         """Ask the sampler for settings that the study does not have."""
         from optuna.trial import TrialState
 
-        known = {trial.key: trial for trial in study.trials()}
+        known = {trial.key: trial for trial in self.study.trials()}
         if self.n_trials is not None and len(known) >= self.n_trials:
-            return None
+            return False
+        books = self.study.books
         for _ in range(MOST_REPETITIONS):
             # By the number of the trial, so that no two processes draw the same numbers and a
             # search that was stopped draws those that it would have drawn.
-            n_before = len(study.books.get_trials(deepcopy=False))
-            study.books.sampler = build_sampler(self.sampler, seed=self.seed + n_before)
-            handle = study.books.ask()
+            n_before = len(books.get_trials(deepcopy=False))
+            books.sampler = build_sampler(self.sampler, seed=self.seed + n_before)
+            handle = books.ask()
             cell = self.cell_of(suggest(handle, self.space))
             if cell.key not in known:
-                held = study.hold(handle.number)
-                assert held is not None
                 handle.set_user_attr("settings", dict(cell.settings))
                 handle.set_user_attr("key", cell.key)
-                return Attempt(study, cell, handle, held)
+                return True
             # Told once more, so that the sampler learns where it has been.
             value = known[cell.key].value
             if value is None:
-                study.books.tell(handle, state=TrialState.FAIL)
+                books.tell(handle, state=TrialState.FAIL)
             else:
-                study.books.tell(handle, value)
-        return None
+                books.tell(handle, value)
+        return False

@@ -8,14 +8,16 @@ from typing import Any
 import polars as pl
 
 from pslrec.errors import ConfigError
+from pslrec.reporting import settings_in_words, verdict_over_seeds
+from pslrec.studies._attempt import Clock
 from pslrec.studies._candidates import Candidate
 from pslrec.studies._cells import Cell, Trial
 from pslrec.studies._importance import importances
 from pslrec.studies._queues import Listed, Proposed, Queue
-from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations
+from pslrec.studies._space import SAMPLERS, Pruning, Range, Space, combinations, is_at_edge
 from pslrec.studies._study import Study
-from pslrec.studies._warnings import edge_warnings, epoch_warnings
-from pslrec.studies._working import Listener, work_through
+from pslrec.studies._working import Listener, Worker
+from pslrec.studies._works import train_cell
 
 DEFAULT_TRIALS = 60
 
@@ -123,18 +125,18 @@ def search(
         # A sampler learns from all trials, which must be of one space; a grid may be widened.
         asked["space"] = written_space(space)
     study = Study(directory, kind="tuning", asked=asked, metric=metric, storage=storage)
-    todo = _queue(candidate, space, effort)
-    is_through = work_through(
-        study,
+    todo = _queue(study, candidate, space, effort)
+    worker = Worker(
         todo,
-        candidate.train,
-        budget_seconds=effort.budget_seconds,
+        train_cell,
+        Clock(effort.budget_seconds),
         workers=effort.workers,
         wait=wait,
         keeps_going=False,
         listener=listener,
     )
-    trials = ranked(todo.trials(study))
+    is_through = worker.run()
+    trials = ranked(todo.trials())
     result = TuningResult(directory, metric, space, trials, {}, is_complete=False)
     is_complete = is_through and all(trial.is_over for trial in trials)
     if effort.sampler != "grid" and effort.trials is None and result.best is not None:
@@ -153,7 +155,7 @@ def search(
     return study, replace(result, is_complete=True, warnings=warnings)
 
 
-def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
+def _queue(study: Study, candidate: Candidate, space: Space, effort: Effort) -> Queue:
     _check_space(candidate, space, effort)
     pruning = Pruning(effort.pruner, candidate.epochs, candidate.config.training.validate_every)
     if effort.sampler == "grid":
@@ -162,13 +164,12 @@ def _queue(candidate: Candidate, space: Space, effort: Effort) -> Queue:
         for settings in combinations(space):
             cell = candidate.cell(settings)
             cells.setdefault(cell.key, cell)
-        return Listed(list(cells.values()), pruning=pruning)
+        return Listed(study, list(cells.values()), pruning=pruning)
     trials = effort.trials
     if trials is None and effort.budget_seconds is None:
         trials = DEFAULT_TRIALS
-    return Proposed(
-        space, str(effort.sampler), trials, candidate.cell, effort.seed, pruning=pruning
-    )
+    sampler = str(effort.sampler)
+    return Proposed(study, space, sampler, trials, candidate.cell, effort.seed, pruning=pruning)
 
 
 def _check_space(candidate: Candidate, space: Space, effort: Effort) -> None:
@@ -194,6 +195,59 @@ def _check_space(candidate: Candidate, space: Space, effort: Effort) -> None:
                 "`training.epochs` cannot be searched with a pruner, which decides on the epochs "
                 "itself"
             )
+
+
+def edge_warnings(best: Trial, space: Space) -> list[str]:
+    """Settings whose best value is among the outermost, so that a better one may lie beyond."""
+    found = []
+    for name, values in space.items():
+        if is_at_edge(best.settings[name], values):
+            value = best.settings[name]
+            found.append(
+                f"`{name}` = {value} is at the edge of its search space; try values beyond it"
+            )
+    return found
+
+
+def epoch_warnings(best: Trial, epochs: int) -> list[str]:
+    """Whether training ended while it was still getting better."""
+    last = best.settings.get("training.epochs", epochs)
+    if best.found.get("best_epoch") != last or last == 1:
+        return []
+    return [
+        f"the best epoch, {last}, is the last one; training may not have been long enough: raise "
+        "`training.epochs`"
+    ]
+
+
+def seed_warnings(groups: Sequence[Sequence[Trial]], metric: str) -> list[str]:
+    """Whether the noise from seed to seed hides which of the two best is better.
+
+    Args:
+        groups: trials of the best settings with several seeds, and of the second best.
+        metric: of validation.
+    """
+    if len(groups) < 2:
+        return []
+    by_seed = []
+    for trials in groups:
+        by_seed.append({trial.found["seed"]: trial.value or 0.0 for trial in trials})
+    first, second = by_seed
+    verdict = verdict_over_seeds(first, second)
+    if verdict.verdict == "holds":
+        return []
+    runner_up = settings_in_words(groups[1][0].settings)
+    n_seeds = min(len(first), len(second))
+    means = []
+    for values in by_seed:
+        means.append(f"{sum(values.values()) / len(values):.4f}")
+    sentence = (
+        f"{n_seeds} seeds cannot tell the best settings from the second best ({runner_up}): "
+        f"validation {metric} {means[0]} and {means[1]} on average"
+    )
+    if verdict.verdict == "fails":
+        sentence += "; with other seeds the second best is better"
+    return [sentence]
 
 
 def ranked(trials: Sequence[Trial]) -> list[Trial]:

@@ -26,7 +26,7 @@ class Sample:
     """
 
     name: str
-    by_seed: Mapping[int, float]
+    by_seed: Mapping[Any, float]
     per_user: np.ndarray
 
     @property

@@ -12,8 +12,9 @@ import polars as pl
 from pslrec.config import RunConfig
 from pslrec.data import Interactions, Preparation, load_interactions, prepare, write_dataset
 from pslrec.errors import ConfigError
-from pslrec.files import make_directory
+from pslrec.files import make_directory, write_text
 from pslrec.losses import LOSSES
+from pslrec.reporting import STRESS_SAYS, stress_chart, stress_tables, study_report, write_chart
 from pslrec.studies._candidates import key_of, with_parts
 from pslrec.studies._cells import Cell
 from pslrec.studies._shifting import shifted_split
@@ -193,10 +194,38 @@ def summarize(runs: pl.DataFrame, base: str) -> pl.DataFrame:
     for name in METRICS:
         measures += [pl.mean(name), pl.std(name).alias(f"{name}_deviation")]
     summary = runs.group_by(*cell, "loss", maintain_order=True).agg(measures)
-    reference = summary.filter(pl.col("loss") == base, *(pl.col(name) > 0 for name in METRICS))
-    beside = summary.join(reference, on=cell, how="left", suffix="_base", maintain_order="left")
+    is_base = pl.all_horizontal(pl.col("loss") == base, *(pl.col(name) > 0 for name in METRICS))
     gains = []
     for name in METRICS:
-        gain = pl.col(name) / pl.col(f"{name}_base") - 1
-        gains.append(gain.alias(f"{name}_improvement"))
-    return beside.with_columns(gains).select(*summary.columns, pl.col("^.*_improvement$"))
+        reference = pl.col(name).filter(is_base).first().over(cell)
+        gains.append((pl.col(name) / reference - 1).alias(f"{name}_improvement"))
+    return summary.with_columns(gains)
+
+
+def write_stress(runs: pl.DataFrame, out: Path, *, base: str, name: str = "data") -> list[Path]:
+    """Write `runs.csv`, `summary.csv`, a curve per test, and two pages; give what was written.
+
+    Args:
+        runs: from `stress`.
+        out: directory.
+        base: the loss that the others are compared with.
+        name: of the data, for titles.
+    """
+    make_directory(out)
+    summary = summarize(runs, base)
+    page = [f"# Stress tests of losses: {name}"]
+    written = []
+    for test, table in stress_tables(summary, base).items():
+        written += write_chart(stress_chart(summary, test, base=base, name=name), out / test)
+        page += [table.markdown(level=2), STRESS_SAYS[test], f"![{table.title}]({test}.svg)"]
+    texts = {
+        "runs.csv": runs.write_csv(),
+        "summary.csv": summary.write_csv(),
+        "README.md": "\n\n".join(page) + "\n",
+    }
+    for file, text in texts.items():
+        write_text(out / file, text)
+        written.append(out / file)
+    if (out / "results.json").exists():
+        written.append(study_report(out, out / "stress.html"))
+    return written

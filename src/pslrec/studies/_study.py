@@ -87,19 +87,16 @@ class Study:
             write_text(path, json.dumps(content, indent=2) + "\n")
             return name
         known = read_json(path)
-        for name, value in content.items():
-            self._check_same(name, known.get(name), value)
-        before = known.get("asked", {})
-        for name in sorted({*before, *self.asked}):
-            self._check_same(name, before.get(name), self.asked.get(name))
+        asked = known.get("asked", {})
+        now = {**self.asked, **content}
+        for name in (*content, *sorted({*asked, *self.asked})):
+            before = known.get(name) if name in content else asked.get(name)
+            if before != now.get(name):
+                raise ConfigError(
+                    f"the study in {self.directory} has `{name}` = {before!r}, now it is "
+                    f"{now.get(name)!r}; resume it with the same, or choose another directory"
+                )
         return str(known["name"])
-
-    def _check_same(self, name: str, before: Any, now: Any) -> None:
-        if before != now:
-            raise ConfigError(
-                f"the study in {self.directory} has `{name}` = {before!r}, now it is {now!r}; "
-                "resume it with the same, or choose another directory"
-            )
 
     def _open_books(self) -> "OptunaStudy":
         import optuna
@@ -175,7 +172,7 @@ class Study:
                     self.books.add_trial(waiting)
 
     def start(self, number: int) -> "OptunaTrial":
-        """Mark a trial as running, unless it is, and give Optuna's handle of it."""
+        """Mark a trial as running and no longer paused, and give Optuna's handle of it."""
         from optuna.trial import Trial as OptunaTrial
         from optuna.trial import TrialState
 
@@ -183,7 +180,11 @@ class Study:
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         if self._storage.get_trial(trial_id).state == TrialState.WAITING:
             self._storage.set_trial_state_values(trial_id, TrialState.RUNNING)
-        return OptunaTrial(self.books, trial_id)
+        handle = OptunaTrial(self.books, trial_id)
+        if handle.user_attrs.get("paused"):
+            handle.set_user_attr("paused", False)
+            handle.set_user_attr("reason", "")
+        return handle
 
     def to_frame(self, trials: Sequence[Trial] | None = None) -> pl.DataFrame:
         """One row per trial: its settings, its state, and the metrics that were found."""

@@ -9,19 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pslrec.artifacts import DirectoryInUseError, read_metrics
-from pslrec.config import RunConfig, component_options
+from pslrec.config import RunConfig
 from pslrec.errors import ConfigError
 from pslrec.evaluation import DEFAULT_METRICS
 from pslrec.experiment import evaluate_chosen
 from pslrec.files import write_text
-from pslrec.losses import LOSSES
+from pslrec.studies._attempt import Clock
 from pslrec.studies._candidates import Trained
 from pslrec.studies._cells import Cell, Trial
-from pslrec.studies._searching import Effort, TuningResult, search, write_search
+from pslrec.studies._searching import Effort, TuningResult, search, seed_warnings, write_search
 from pslrec.studies._space import Space
 from pslrec.studies._study import Study
-from pslrec.studies._warnings import seed_warnings
-from pslrec.studies._working import WAIT_SECONDS, Clock, Listener, run_cells
+from pslrec.studies._working import WAIT_SECONDS, Listener, run_cells
+from pslrec.studies._works import train_cell
 
 BEST_FILE = "best.toml"
 SELECTION_K = 20
@@ -58,7 +58,7 @@ def tune(
     >>> len(result.trials), result.is_complete, "test" in result.metrics
     (2, True, True)
     """
-    metric = metric or f"ndcg@{_aim(config)}"
+    metric = metric or f"ndcg@{Trained(config).loss.selection_k or SELECTION_K}"
     candidate = Trained(_prepared(config, metric))
     searched = candidate.space() if space is None else space
     effort = (effort or Effort()).for_space(searched)
@@ -86,11 +86,6 @@ def tune(
             write_text(directory / BEST_FILE, candidate.cell(best.settings).task.to_toml())
         write_search(study, result)
         return result
-
-
-def _aim(config: RunConfig) -> int:
-    loss = LOSSES[config.loss.name](**component_options(LOSSES, config.loss, "loss"))
-    return loss.selection_k or SELECTION_K
 
 
 def _prepared(config: RunConfig, metric: str) -> RunConfig:
@@ -138,18 +133,15 @@ def _seeded_trials(
     found = run_cells(
         seeds_study,
         cells,
-        candidate.train,
+        train_cell,
         budget_seconds=effort.budget_seconds,
         workers=effort.workers,
         listener=listener,
     )
-    groups = []
-    for place, finalist in enumerate(finalists, 1):
-        group = [finalist]
-        for trial in found:
-            if trial.settings["rank"] == place and trial.state == "finished":
-                group.append(trial)
-        groups.append(group)
+    groups = [[finalist] for finalist in finalists]
+    for trial in found:
+        if trial.state == "finished":
+            groups[trial.settings["rank"] - 1].append(trial)
     return groups
 
 

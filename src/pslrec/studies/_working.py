@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from pslrec.artifacts import DirectoryInUseError
 from pslrec.errors import PslrecError
 from pslrec.files import is_about_room
 from pslrec.registry import import_modules, imported_modules
-from pslrec.studies._attempt import Attempt
+from pslrec.studies._attempt import Attempt, Clock
 from pslrec.studies._cells import BudgetSpent, Cell, StageStarted, Trial, TrialEnded, TrialStarted
 from pslrec.studies._queues import Listed, Queue
 from pslrec.studies._study import Study
@@ -26,26 +26,6 @@ WAIT_SECONDS = 0.5
 Work = Callable[[Attempt], Mapping[str, Any]]
 StudyEvent = StageStarted | TrialStarted | TrialEnded | Event
 Listener = Callable[[StudyEvent], None]
-
-
-class Clock:
-    """The time that is left of a budget.
-
-    Args:
-        budget_seconds: from now on; `None` for all the time there is.
-    """
-
-    def __init__(self, budget_seconds: float | None) -> None:
-        self._end = None
-        if budget_seconds is not None:
-            self._end = time.monotonic() + budget_seconds
-
-    @property
-    def left(self) -> float | None:
-        """Seconds that are left, or `None`."""
-        if self._end is None:
-            return None
-        return max(0.0, self._end - time.monotonic())
 
 
 def run_cells(
@@ -75,127 +55,113 @@ def run_cells(
     Returns:
         What became of the cells, in their order.
     """
-    listed = Listed(cells)
-    work_through(
-        study,
-        listed,
+    todo = Listed(study, cells)
+    worker = Worker(
+        todo,
         work,
-        budget_seconds=budget_seconds,
+        Clock(budget_seconds),
         workers=workers,
         wait=wait,
         keeps_going=keeps_going,
         listener=listener,
     )
-    return listed.trials(study)
+    worker.run()
+    return todo.trials()
 
 
-def work_through(
-    study: Study,
-    todo: Queue,
-    work: Work,
-    *,
-    budget_seconds: float | None = None,
-    workers: int = 1,
-    wait: bool = True,
-    keeps_going: bool = True,
-    listener: Listener | None = None,
-) -> bool:
-    """Work until nothing is left to do, or the time is over; says whether nothing is left.
+@dataclass
+class Worker:
+    """Works through a queue, in this process and, if there are several, in others.
 
     Args:
-        study: as in `run_cells`, like the others below.
         todo: where trials come from.
-        work: makes one of them.
-        budget_seconds: time to work.
+        work: as in `run_cells`, like the others below.
+        clock: ends the work.
         workers: processes.
         wait: for other processes.
         keeps_going: make other trials after one of them ended in an error, rather than raise it.
         listener: is told what happens.
     """
-    seconds = float("inf") if budget_seconds is None else budget_seconds
-    worker = _Worker(
-        study,
-        todo,
-        work,
-        deadline=time.monotonic() + seconds,
-        wait=wait,
-        keeps_going=keeps_going,
-        n_workers=workers,
-        tell=listener or _tell_nobody,
-    )
-    if workers == 1:
-        return worker.run()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, threads // workers))
-    try:
-        with _helpers(worker):
-            return worker.run()
-    finally:
-        torch.set_num_threads(threads)
 
-
-def _tell_nobody(_event: StudyEvent) -> None:
-    """A listener where there is none."""
-
-
-@dataclass
-class _Worker:
-    """Works in this process."""
-
-    study: Study
     todo: Queue
     work: Work
-    # Of the monotonic clock, which all processes of a machine share.
-    deadline: float
-    wait: bool
-    keeps_going: bool
-    n_workers: int
-    tell: Listener
+    clock: Clock
+    workers: int = 1
+    wait: bool = True
+    keeps_going: bool = True
+    listener: Listener | None = None
     # A trial that could not be made, for lack of data perhaps, is tried once by each process.
-    tried: set[int] = field(default_factory=set)
-    cost: float = 0.0
-    seconds: float = 0.0
+    _tried: set[int] = field(default_factory=set)
+    _cost: float = 0.0
+    _seconds: float = 0.0
 
     def run(self) -> bool:
-        self.todo.begin(self.study)
+        """Work until nothing is left to do, or the time is over; says whether nothing is left."""
+        if self.workers == 1:
+            return self.run_alone()
+        threads = torch.get_num_threads()
+        torch.set_num_threads(max(1, threads // self.workers))
+        try:
+            with _helpers(self):
+                return self.run_alone()
+        finally:
+            torch.set_num_threads(threads)
+
+    def run_alone(self) -> bool:
+        """The same in this process."""
+        study = self.todo.study
+        self.todo.begin()
         is_through = False
-        while not is_through and time.monotonic() < self.deadline:
-            attempt = self._claim()
-            if attempt is not None:
-                with attempt:
+        while not is_through and not self.clock.is_over:
+            claimed = self._claim()
+            if claimed is not None:
+                attempt, held = claimed
+                with held:
                     self._make(attempt)
-            elif self.wait and self._is_somebody_working():
+            elif self.wait and self._open():
                 time.sleep(WAIT_SECONDS)
             else:
                 is_through = True
-        if self.tried or not self.study.has_results:
-            self.study.write_results()
+        if self._tried or not study.has_results:
+            study.write_results()
         return is_through
 
-    def _claim(self) -> Attempt | None:
-        with self.study.exclusively():
-            for trial in self.todo.trials(self.study):
-                if trial.is_over or trial.number in self.tried:
-                    continue
-                # Whoever had it has ended if the lock is free.
-                held = self.study.hold(trial.number)
-                if held is not None:
-                    handle = self.study.start(trial.number)
-                    return Attempt(self.study, self.todo.cell(trial), handle, held)
-            return self.todo.propose(self.study)
+    def tell(self, event: StudyEvent) -> None:
+        """Tell the listener, if there is one."""
+        if self.listener is not None:
+            self.listener(event)
 
-    def _is_somebody_working(self) -> bool:
-        for trial in self.todo.trials(self.study):
-            if not trial.is_over and trial.number not in self.tried:
-                return True
-        return False
+    def _open(self) -> list[Trial]:
+        """What is not over, unless this process has tried it."""
+        found = []
+        for trial in self.todo.trials():
+            if not trial.is_over and trial.number not in self._tried:
+                found.append(trial)
+        return found
+
+    def _claim(self) -> tuple[Attempt, ExitStack] | None:
+        with self.todo.study.exclusively():
+            claimed = self._take()
+            if claimed is None and self.todo.propose():
+                claimed = self._take()
+            return claimed
+
+    def _take(self) -> tuple[Attempt, ExitStack] | None:
+        study = self.todo.study
+        for trial in self._open():
+            # Whoever had it has ended if the lock is free.
+            held = study.hold(trial.number)
+            if held is not None:
+                handle = study.start(trial.number)
+                cell = self.todo.cell(trial)
+                return Attempt(study, cell, handle, self.clock, self.tell), held
+        return None
 
     def _make(self, attempt: Attempt) -> None:
-        attempt.deadline = self.deadline
-        attempt.watch = self.tell
-        self.tried.add(attempt.number)
-        n_done = sum(trial.is_over for trial in self.todo.trials(self.study))
-        self.tell(TrialStarted(attempt.cell, n_done, self.todo.total(self.study)))
+        number = attempt.handle.number
+        self._tried.add(number)
+        n_done = sum(trial.is_over for trial in self.todo.trials())
+        self.tell(TrialStarted(attempt.cell, n_done, self.todo.total()))
         began = time.monotonic()
         try:
             attempt.finish(self.work(attempt))
@@ -203,7 +169,7 @@ class _Worker:
             attempt.fail(str(error))
         except DirectoryInUseError:
             # A run of somebody outside of the study; it is looked at again later.
-            self.tried.discard(attempt.number)
+            self._tried.discard(number)
             attempt.leave("another process works in its directory")
             time.sleep(WAIT_SECONDS)
             return
@@ -219,37 +185,37 @@ class _Worker:
             if not self.keeps_going:
                 raise
         if not attempt.left:
-            self.cost += attempt.cell.cost
-            self.seconds += time.monotonic() - began
-        self._tell_end(attempt)
+            self._cost += attempt.cell.cost
+            self._seconds += time.monotonic() - began
+        self.todo.study.write_results()
+        self._tell_end(number)
 
-    def _tell_end(self, attempt: Attempt) -> None:
-        self.study.write_results()
-        trials = self.todo.trials(self.study)
-        n_done = sum(trial.is_over for trial in trials)
+    def _tell_end(self, number: int) -> None:
+        trials = self.todo.trials()
+        total = self.todo.total()
         values = [trial.value for trial in trials if trial.value is not None]
+        ahead = [self.todo.cell(trial).cost for trial in trials if not trial.is_over]
         left = 0.0
-        if self.cost:
-            costs = [self.todo.cell(trial).cost for trial in trials if not trial.is_over]
-            n_unknown = self.todo.total(self.study) - len(trials)
-            pace = self.seconds / self.cost / self.n_workers
-            left = (sum(costs) + n_unknown) * pace
-        trial = self.study.trial(attempt.number)
-        total = self.todo.total(self.study)
+        if self._cost:
+            pace = self._seconds / self._cost / self.workers
+            n_unknown = total - len(trials)
+            left = (sum(ahead) + n_unknown) * pace
+        n_done = len(trials) - len(ahead)
+        trial = self.todo.study.trial(number)
         self.tell(TrialEnded(trial, n_done, total, max(values, default=None), left))
 
 
 @contextmanager
-def _helpers(worker: _Worker) -> Iterator[None]:
+def _helpers(worker: Worker) -> Iterator[None]:
     """Other processes that work on the study as long as this one does."""
     # Not forked: a copy of a process with threads may wait for locks that nobody holds.
     context = multiprocessing.get_context("spawn")
     events: Any = context.Queue()
     # An error of a helper would be seen by nobody; it leaves the trial to this process.
-    helper_worker = replace(worker, wait=True, keeps_going=True, tell=_tell_nobody)
+    helper_worker = replace(worker, wait=True, keeps_going=True, listener=None)
     arguments = (helper_worker, torch.get_num_threads(), imported_modules(), events)
     helpers = []
-    for _ in range(worker.n_workers - 1):
+    for _ in range(worker.workers - 1):
         helpers.append(context.Process(target=_help, args=arguments))
     is_over = threading.Event()
     teller = threading.Thread(target=_pass_on, args=(events, worker.tell, is_over))
@@ -270,7 +236,7 @@ def _helpers(worker: _Worker) -> Iterator[None]:
         teller.join()
 
 
-def _help(worker: _Worker, threads: int, modules: Sequence[str], events: Any) -> None:
+def _help(worker: Worker, threads: int, modules: Sequence[str], events: Any) -> None:
     # Ctrl-C reaches every process of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
@@ -281,9 +247,9 @@ def _help(worker: _Worker, threads: int, modules: Sequence[str], events: Any) ->
         if isinstance(event, TrialEnded):
             events.put(event)
 
-    worker.tell = tell
+    worker.listener = tell
     try:
-        worker.run()
+        worker.run_alone()
     except TrainingInterrupted:
         return
 

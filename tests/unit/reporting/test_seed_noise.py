@@ -4,7 +4,7 @@ import pytest
 
 from pslrec.reporting import is_inside_noise, verdict_over_seeds
 from pslrec.reporting._results import Result
-from pslrec.reproduction._summaries import compared_value
+from pslrec.reproduction._layouts import compared_value
 
 SEEDS = {1: 0.0500, 2: 0.0501, 3: 0.0502}
 # Three seeds: 4.30 standard deviations times sqrt(4/3), and half a digit of the fourth decimal.

@@ -7,7 +7,7 @@ import pytest
 from pslrec.errors import ConfigError
 from pslrec.reporting import Presentation, agreement_of
 from pslrec.reproduction import Places, Reproduction
-from pslrec.reproduction._causes import read_causes
+from pslrec.reproduction._overview import read_causes
 
 PAPER = """
 title = "A paper"

@@ -10,11 +10,10 @@ import pytest
 from pslrec.files import exclusive
 from pslrec.reporting import Result, results_of
 from pslrec.reproduction import Choice, Grid, Places, Reproduction, Results, TextTable
-from pslrec.reproduction._layouts import Layout
+from pslrec.reproduction._layouts import Layout, compared_value, percent, value_of
 from pslrec.reproduction._page import filled, tables_of
 from pslrec.reproduction._published import Row
 from pslrec.reproduction._results import row_of
-from pslrec.reproduction._summaries import compared_value, percent, value_of
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reproductions" / "psl-neurips-2024"
 ISSUE_COLUMNS = (

@@ -25,10 +25,11 @@ from pslrec.studies import (
     read_space,
     tune,
 )
+from pslrec.studies._attempt import Clock
 from pslrec.studies._queues import Listed
+from pslrec.studies._searching import epoch_warnings, seed_warnings
 from pslrec.studies._space import Pruning, combinations
-from pslrec.studies._warnings import epoch_warnings, seed_warnings
-from pslrec.studies._working import work_through
+from pslrec.studies._working import Worker
 from pslrec.training import EpochFinished, TrainingInterrupted, TrainingStarted
 
 GRID = {"loss.temperature": [0.1], "training.learning_rate": [0.001, 0.1]}
@@ -296,10 +297,10 @@ def climb(attempt):
 def test_pruners_give_up_trials_that_are_behind_and_never_the_best(tmp_path, pruner):
     slopes = [1.0, 0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4, 0.5]
     cells = [Cell(f"{slope}", {"slope": slope}, slope) for slope in slopes]
-    todo = Listed(cells, pruning=Pruning(pruner, epochs=27, validate_every=1))
     study = Study(tmp_path, kind="tuning")
-    assert work_through(study, todo, climb)
-    trials = todo.trials(study)
+    todo = Listed(study, cells, pruning=Pruning(pruner, epochs=27, validate_every=1))
+    assert Worker(todo, climb, Clock(None)).run()
+    trials = todo.trials()
     states = {trial.settings["slope"]: trial.state for trial in trials}
     assert states[1.0] == "finished"
     assert "pruned" in states.values()
