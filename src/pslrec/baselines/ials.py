@@ -87,13 +87,7 @@ class ImplicitALS(Baseline):
     def _fit(self, interactions: Interactions) -> None:
         by_user = binary_matrix(interactions)
         by_item = by_user.T.tocsr()
-        shape = (interactions.n_items, self.dimension)
-        draws = generator(self.seed, "ials")
-        noise = draws.standard_normal(shape, dtype=np.float32)
-        # Scores start near 0, the target of most pairs.
-        scale = 0.1 / np.sqrt(self.dimension)
-        vectors = torch.from_numpy(scale * noise)
-        self.item_vectors = vectors.to(torch.float32)
+        self.item_vectors = self.initial_vectors(interactions.n_items)
         # Which rows are solved together does not change from epoch to epoch.
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
@@ -102,6 +96,19 @@ class ImplicitALS(Baseline):
         for _ in range(self.epochs):
             self.user_vectors = self._solve(user_batches, n_users, self.item_vectors)
             self.item_vectors = self._solve(item_batches, n_items, self.user_vectors)
+
+    def initial_vectors(self, n_items: int) -> Tensor:
+        """What the item vectors are before the first epoch.
+
+        Args:
+            n_items: of the catalogue.
+        """
+        draws = generator(self.seed, "ials")
+        noise = draws.standard_normal((n_items, self.dimension), dtype=np.float32)
+        # Scores start near 0, the target of most pairs.
+        scale = 0.1 / np.sqrt(self.dimension)
+        vectors = torch.from_numpy(scale * noise)
+        return vectors.to(torch.float32)
 
     def _batches(self, matrix: csr_matrix) -> Iterator[_Batch]:
         """Rows of similar length, which need little padding: the number of the row after the last."""
