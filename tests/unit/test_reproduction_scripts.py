@@ -12,7 +12,7 @@ import pytest
 
 from pslrec.data import Dataset, Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
-from pslrec.data.splits import split_by_name
+from pslrec.data.splits import carve_validation, split_by_name
 from pslrec.experiment import run
 from pslrec.inference._fold_in import PLANS, StepPlan
 
@@ -21,6 +21,7 @@ PAGES = REPRODUCTIONS.parent / "docs" / "how-to"
 PAGE = PAGES / "new-users.md"
 SCRIPTS = (
     "_records",
+    "agreement",
     "contrast",
     "epochs",
     "exchangeability",
@@ -363,3 +364,37 @@ def test_exchangeability_is_measured_for_the_test_part(
     assert row["verdict"] in {"alike", "slight", "unknown"}
     alarms = scripts["exchangeability"].count_alarms("planted", log, n_splits=3)
     assert alarms["splits"] == 3
+
+
+def test_our_baselines_agree_with_those_of_other_libraries(
+    scripts: dict[str, ModuleType], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement = scripts["agreement"]
+    pytest.importorskip("irspack")
+    pytest.importorskip("implicit")
+    monkeypatch.setattr(agreement, "EPOCHS", 2)
+    divided = carve_validation(dataset, "paper")
+    by_library = {}
+    for case in agreement.cases_of("Amazon-Health", divided.train):
+        row = agreement.measure("planted", divided, case, case.seeds[0])
+        by_library[case.library] = row["ours"] / row["theirs"] - 1
+    differ = {"irspack, Cholesky, own start", "irspack, iALS++"}
+    for library, difference in by_library.items():
+        if library not in differ:
+            assert difference == pytest.approx(0, abs=1e-3), library
+
+
+def test_agreement_is_that_of_the_means_over_seeds(scripts: dict[str, ModuleType]) -> None:
+    facts = {"data": "d", "baseline": "ials", "library": "other"}
+    rows = []
+    for ours, theirs in ((0.1, 0.3), (0.3, 0.2)):
+        rows.append({**facts, "ours": ours, "theirs": theirs})
+    shown = scripts["agreement"].markdown(rows)
+    assert shown.splitlines()[-1] == "| `ials` | other | 0.2000 / 0.2500 (-20.00 %) |"
+
+
+def test_the_page_of_baselines_shows_what_was_recorded(scripts: dict[str, ModuleType]) -> None:
+    agreement = scripts["agreement"]
+    shown = agreement.markdown(scripts["_records"].read(agreement.RESULTS))
+    page = agreement.PAGE.read_text()
+    assert f"<!-- agreement results -->\n{shown}\n<!-- end of agreement results -->" in page

@@ -33,31 +33,53 @@ def objective(baseline: ImplicitALS, log: Interactions) -> float:
     return float(fit) + baseline.regularization * penalty
 
 
-@pytest.mark.parametrize("exponent", [0.0, 1.0])
-def test_item_vectors_are_the_minimum_for_the_user_vectors(
-    log: Interactions, exponent: float
+def best_rows(matrix: np.ndarray, fixed: np.ndarray, options: dict[str, float]) -> np.ndarray:
+    """What a side's vectors are to be, each by a dense system of its own in float64."""
+    weight = options["unobserved_weight"]
+    n_rows = len(matrix)
+    n_others, dimension = fixed.shape
+    solved = np.empty((n_rows, dimension))
+    for row in range(n_rows):
+        taken = fixed[matrix[row] > 0]
+        effect = len(taken) + weight * n_others
+        penalty = options["regularization"] * effect ** options["exponent"]
+        system = taken.T @ taken + weight * fixed.T @ fixed + penalty * np.eye(dimension)
+        solved[row] = np.linalg.solve(system, taken.sum(axis=0))
+    return solved
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    # Most rows are longer than 2, some are longer than 6, none is longer than 40.
+    "dimension",
+    [2, 6, 40],
+)
+def test_vectors_are_those_of_dense_systems(
+    log: Interactions, dimension: int, exponent: float
 ) -> None:
-    baseline = ImplicitALS(
-        dimension=4, unobserved_weight=0.2, regularization=0.05, exponent=exponent, epochs=3
-    ).fit(log)
-    users = baseline.user_vectors.double()
-    matrix = torch.from_numpy(log.matrix().toarray()).double()
-    for item in range(N_ITEMS):
-        taken = users[matrix[:, item] > 0]
-        effect = (len(taken) + 0.2 * N_USERS) ** exponent
-        system = (
-            taken.T @ taken
-            + 0.2 * users.T @ users
-            + 0.05 * effect * torch.eye(4, dtype=torch.float64)
-        )
-        expected = torch.linalg.solve(system, taken.sum(0))
-        torch.testing.assert_close(
-            baseline.item_vectors[item].double(), expected, rtol=1e-4, atol=1e-5
-        )
+    options = {"unobserved_weight": 0.2, "regularization": 0.05, "exponent": exponent}
+    matrix = log.matrix().toarray()
+    first, second = (
+        ImplicitALS(dimension=dimension, epochs=epochs, **options).fit(log) for epochs in (1, 2)
+    )
+    users = best_rows(matrix, first.item_vectors.double().numpy(), options)
+    items = best_rows(matrix.T, users, options)
+    np.testing.assert_allclose(second.user_vectors.numpy(), users, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(second.item_vectors.numpy(), items, rtol=1e-3, atol=1e-5)
 
 
-def test_objective_falls_with_every_round(log: Interactions) -> None:
-    options = {"dimension": 5, "unobserved_weight": 0.3, "regularization": 0.02}
+def test_a_user_without_interactions_has_no_preference() -> None:
+    pairs = np.eye(3, dtype=bool)
+    pairs[1] = False
+    baseline = ImplicitALS(dimension=4, epochs=2).fit(interactions_of(pairs))
+    assert not baseline.user_vectors[1].any()
+    assert not baseline.item_vectors[1].any()
+    assert baseline.user_vectors[0].any()
+
+
+@pytest.mark.parametrize("dimension", [5, 40])
+def test_objective_falls_with_every_round(log: Interactions, dimension: int) -> None:
+    options = {"dimension": dimension, "unobserved_weight": 0.3, "regularization": 0.02}
     values = [
         objective(ImplicitALS(**options, epochs=epochs).fit(log), log) for epochs in range(1, 6)
     ]
