@@ -52,6 +52,9 @@ class ImplicitALS(Baseline):
         exponent: of the frequency in the penalty; 0 penalises all vectors alike, 1 in proportion to
             how often they take part; in between, one `regularization` suits catalogues of very
             different size.
+        reference_exponent: if given, the penalty is scaled so that its sum over all vectors of length
+            1 is what it would be with this exponent. One `regularization` then suits several values
+            of `exponent`, which makes them searchable one after the other.
         epochs: rounds over users and items.
         seed: for the first vectors.
 
@@ -64,6 +67,9 @@ class ImplicitALS(Baseline):
         # option at a time can follow; half or twice the best penalty costs a tenth of NDCG.
         "regularization": (0.2, 0.3, 0.4, 0.5, 0.7),
         "unobserved_weight": (0.01, 0.02, 0.05, 0.1, 0.2, 0.4),
+        # Popular items may want much more penalty than their share.
+        "exponent": (0.5, 1.0, 1.5),
+        "reference_exponent": (0.5,),
         # Last, as it costs most and hardly moves the best of the others.
         "dimension": (64, 128, 256),
     }
@@ -76,6 +82,7 @@ class ImplicitALS(Baseline):
         unobserved_weight: float = 0.1,
         regularization: float = 0.3,
         exponent: float = 0.5,
+        reference_exponent: float | None = None,
         epochs: int = 16,
         seed: int = 2024,
     ) -> None:
@@ -83,6 +90,7 @@ class ImplicitALS(Baseline):
         self.unobserved_weight = positive_number("unobserved_weight", unobserved_weight)
         self.regularization = positive_number("regularization", regularization)
         self.exponent = exponent
+        self.reference_exponent = reference_exponent
         self.epochs = whole_number("epochs", epochs)
         self.seed = seed
 
@@ -90,6 +98,7 @@ class ImplicitALS(Baseline):
         by_user = binary_matrix(interactions)
         by_item = by_user.T.tocsr()
         self.item_vectors = self.initial_vectors(interactions.n_items)
+        self._scale = self._penalty_scale(by_user)
         # Which rows are solved together does not change from epoch to epoch.
         user_batches = list(self._batches(by_user))
         item_batches = list(self._batches(by_item))
@@ -98,6 +107,17 @@ class ImplicitALS(Baseline):
         for _ in range(self.epochs):
             self.user_vectors = self._solve(user_batches, n_users, self.item_vectors)
             self.item_vectors = self._solve(item_batches, n_items, self.user_vectors)
+
+    def _penalty_scale(self, by_user: csr_matrix) -> float:
+        """What makes the penalties of all vectors add up as with the reference exponent."""
+        if self.reference_exponent is None:
+            return 1.0
+        n_users, n_items = by_user.shape
+        of_users = np.diff(by_user.indptr) + self.unobserved_weight * n_items
+        of_items = np.bincount(by_user.indices, minlength=n_items)
+        effects = np.concatenate([of_users, of_items + self.unobserved_weight * n_users])
+        wanted = np.sum(effects**self.reference_exponent)
+        return float(wanted / np.sum(effects**self.exponent))
 
     def initial_vectors(self, n_items: int) -> Tensor:
         """What the item vectors are before the first epoch.
@@ -171,7 +191,7 @@ class ImplicitALS(Baseline):
         for rows, columns, lengths in batches:
             effect = lengths + self.unobserved_weight * len(fixed)
             effect = effect.to(torch.float32)
-            penalty = self.regularization * effect**self.exponent
+            penalty = self._scale * self.regularization * effect**self.exponent
             diagonals = of_all_pairs + penalty[:, None]
             taken = padded[columns]
             if columns.shape[1] < self.dimension:

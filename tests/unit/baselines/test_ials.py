@@ -110,3 +110,17 @@ def test_another_seed_starts_elsewhere(log: Interactions) -> None:
 def test_impossible_options_raise(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"`{next(iter(options))}`"):
         ImplicitALS(**options)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.5])
+def test_a_reference_exponent_keeps_the_sum_of_all_penalties(
+    log: Interactions, exponent: float
+) -> None:
+    options = {"dimension": 4, "unobserved_weight": 0.2, "epochs": 2, "exponent": exponent}
+    scaled = ImplicitALS(regularization=0.3, reference_exponent=0.5, **options).fit(log)
+    effects = []
+    for counts, others in ((log.user_counts(), log.n_items), (log.item_counts(), log.n_users)):
+        effects.extend(counts + 0.2 * others)
+    factor = sum(effect**0.5 for effect in effects) / sum(effect**exponent for effect in effects)
+    plain = ImplicitALS(regularization=0.3 * factor, **options).fit(log)
+    torch.testing.assert_close(scaled.item_vectors, plain.item_vectors)
