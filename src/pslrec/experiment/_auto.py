@@ -349,11 +349,12 @@ class _Race:
                 break
             best = place
         if not self._is_thorough:
-            # Short tries err towards low temperatures, so a lead must be more than chance.
+            # Neighbours are told apart only roughly; where chance may have put them in order, the
+            # higher temperature learns less by heart.
             alike = _highest_alike(best, by_user)
             if alike != best:
                 leader = _short({**others, name: 1 / EXPONENTS[best]})
-                self._remarks.append(f"{leader} led by chance only")
+                self._remarks.append(f"{leader} led by less than the standard error")
             best = alike
         self._settings[name] = 1 / EXPONENTS[best]
         self._best = values[best]

@@ -237,7 +237,7 @@ def test_in_short_tries_a_lower_temperature_must_lead_by_more_than_chance(
 
     chosen, choice = choose_by_users(open_config(), data, try_out)
     assert 1 / chosen.loss.options()["temperature"] == pytest.approx(taken)
-    is_said = "temperature 1/16 led by chance only" in choice.sentence()
+    is_said = "temperature 1/16 led by less than the standard error" in choice.sentence()
     assert is_said == (lead > 0 and taken == 12)
 
 
