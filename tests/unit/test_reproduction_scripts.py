@@ -366,6 +366,8 @@ def test_exchangeability_is_measured_for_the_test_part(
     assert alarms["splits"] == 3
 
 
+# implicit advises on threads, which change its speed alone.
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
 def test_our_baselines_agree_with_those_of_other_libraries(
     scripts: dict[str, ModuleType], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
