@@ -289,6 +289,8 @@ class _Race:
         self._tries_left = self._n_tries
         # Of the settings as they stand.
         self._best = -math.inf
+        # The same by a whole training, once there was one.
+        self._best_whole: float | None = None
         # The values of all users in the last try.
         self._by_user = np.zeros(1)
 
@@ -311,6 +313,8 @@ class _Race:
         if self._config.auto.mode == "best":
             if "backbone.dimension" not in self._given:
                 self._race_dimension()
+            if temperature is not None and not self._is_thorough:
+                self._look_at_neighbours(temperature)
             self._race_hidden()
         if not self._tries:
             self._why_no_race = "all that is raced was given"
@@ -415,7 +419,6 @@ class _Race:
         """Whole trainings: more dimensions learn more slowly at first, and end higher.
 
         Each has a temperature of its own, so it is raced again for every dimension but the first.
-        Where that was done by short tries, whole trainings look at the neighbours, too.
         """
         best = -math.inf
         # Those of the rules or those given.
@@ -433,32 +436,42 @@ class _Race:
                 self._race_temperature(temperature)
                 tried[temperature] = self._settings[temperature]
             value = self._try(tried, epochs=epochs)
-            if temperature is not None and not self._is_thorough:
-                value = self._next_temperature(temperature, value, tried, epochs)
             if value <= best:
                 break
             best = value
             kept = dict(self._settings)
         self._settings = kept
+        self._best_whole = best
 
-    def _next_temperature(
-        self, name: str, value: float, tried: dict[str, Any], epochs: int | str
-    ) -> float:
+    def _look_at_neighbours(self, temperature: str) -> None:
         """Take the next higher or lower temperature, if whole trainings prefer it.
 
         Short tries find the neighbourhood. Which of two neighbours ends higher shows at the end.
-        Returns the value of what was taken, which is at least `value`.
         """
-        place = EXPONENTS.index(round(1 / self._settings[name]))
+        epochs = self._complete({}).training.epochs
+        present = self._settings[temperature]
+        best = self._value_of_whole({temperature: present}, epochs)
+        place = EXPONENTS.index(round(1 / present))
         for neighbour in (place - 1, place + 1):
             if not 0 <= neighbour < len(EXPONENTS):
                 continue
-            setting = {name: 1 / EXPONENTS[neighbour]}
-            found = self._try({**tried, **setting}, epochs=epochs)
-            if found > value:
+            setting = {temperature: 1 / EXPONENTS[neighbour]}
+            found = self._try(setting, epochs=epochs)
+            if found > best:
                 self._settings |= setting
-                return found
-        return value
+                self._best_whole = found
+                return
+
+    def _value_of_whole(self, settings: dict[str, Any], epochs: int | str) -> float:
+        """The value of the settings as they stand, by a whole training, which is made only once.
+
+        Args:
+            settings: what to call them, should there have been none yet.
+            epochs: of a whole training.
+        """
+        if self._best_whole is None:
+            self._best_whole = self._try(settings, epochs=epochs)
+        return self._best_whole
 
     def _race_hidden(self) -> None:
         """Whether to predict the hidden part of histories alone, which takes twice as long.
@@ -470,7 +483,7 @@ class _Race:
         if not is_open or config.backbone.options().get("predicts") != "all":
             return
         epochs = self._settings["training.epochs"]
-        best = self._try({"backbone.predicts": "all"}, epochs=epochs)
+        best = self._value_of_whole({"backbone.predicts": "all"}, epochs)
         longer = {"backbone.predicts": "hidden", "training.epochs": 2 * epochs}
         if self._try(longer, epochs=2 * epochs) > best:
             self._settings |= longer

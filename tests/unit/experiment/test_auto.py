@@ -513,6 +513,29 @@ def test_best_looks_at_neighbours_of_the_temperature_by_whole_trainings(
         assert chosen.loss.options()["temperature"] == pytest.approx(1 / taken)
 
 
+@pytest.mark.parametrize("given", [{}, {"backbone.dimension": 256}])
+@pytest.mark.usefixtures("short_tries")
+def test_best_makes_every_whole_training_once(data: TrainingData, given: dict[str, Any]) -> None:
+    whole = []
+
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        options = config.resolved().backbone.options()
+        exponent = round(1 / config.loss.options()["temperature"])
+        if config.training.validate_every < config.training.epochs:
+            whole.append((options["dimension"], exponent, options["predicts"]))
+        height = {64: 0.1, 256: 0.2, 512: 0.1}[options["dimension"]]
+        return height * peak_at(16)(exponent)
+
+    choose_settings(open_config("best", **given), data, try_out)
+    # One of each dimension, then both neighbours of the temperature, then what is predicted.
+    dimensions = [] if given else [(64, 16, "all")]
+    dimensions.append((256, 16, "all"))
+    if not given:
+        dimensions.append((512, 16, "all"))
+    neighbours = [(256, 12, "all"), (256, 20, "all")]
+    assert whole == [*dimensions, *neighbours, (256, 16, "hidden")]
+
+
 def test_a_dimension_counts_by_its_best_epoch_not_by_its_last(data: TrainingData) -> None:
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         # As a training that learns its data by heart: it ends lower than it was on the way.
