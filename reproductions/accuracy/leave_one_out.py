@@ -14,16 +14,18 @@ import argparse
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 from _records import append, publish, read, table  # noqa: E402
-from measure import DATASETS  # noqa: E402
+from measure import DATASETS, data_settings  # noqa: E402
 
 from pslrec.config import RunConfig, preset_settings  # noqa: E402
 from pslrec.experiment import prepare_run, train_on_validation  # noqa: E402
@@ -40,12 +42,12 @@ RULE = (0.004, 0.3)
 Candidate = tuple[float, float]
 
 
-def validation_of(source: str, candidate: Candidate) -> float:
+def validation_of(data: Mapping[str, Any], candidate: Candidate) -> float:
     """NDCG@20 on validation of a training whose temperature was raced."""
     rate, popularity = candidate
     settings = {
         **preset_settings("auto", backbone="history"),
-        "data.source": source,
+        **data,
         "backbone.popularity": popularity,
         "training.learning_rate": rate,
         "evaluation.protocol": "paper",
@@ -131,12 +133,13 @@ def main() -> None:
     if arguments.only:
         names = arguments.only.split(",")
     for name in names:
-        place = DATASETS[name]
-        source = place if place == "debian" else str(arguments.data_dir / place)
+        data = data_settings(name, arguments.data_dir)
+        if not data:
+            continue
         for candidate in CANDIDATES:
             if candidate in measured().get(name, {}):
                 continue
-            value = validation_of(source, candidate)
+            value = validation_of(data, candidate)
             rate, popularity = candidate
             row = {
                 "data": name,
