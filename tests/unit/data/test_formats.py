@@ -779,3 +779,10 @@ def test_a_date_in_the_first_line_makes_it_data(tmp_path):
     assert len(log) == 2
     assert log.ratings is None
     assert log.timestamps.tolist() == [1714521600, 1714608000]
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.tab", "log.dat", "log.data"])
+def test_tables_of_text_are_known_by_their_usual_endings(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("user\titem\nann\ttea\nbob\tmilk\n")
+    assert read_interactions(path).to_frame().rows() == PLAIN

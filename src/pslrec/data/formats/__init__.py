@@ -58,6 +58,7 @@ __all__ = [
 _FORMAT_OF_SUFFIX = {
     ".csv": "delimited",
     ".tsv": "delimited",
+    ".tab": "delimited",
     ".dat": "delimited",
     ".data": "delimited",
     ".parquet": "parquet",
