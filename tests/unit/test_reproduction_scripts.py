@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from pslrec.data import Dataset, Interactions
+from pslrec.data import Dataset, Interactions, Vocabulary
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import carve_validation, split_by_name
+from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment import run
 from pslrec.inference._fold_in import PLANS, StepPlan
 
@@ -26,7 +28,9 @@ SCRIPTS = (
     "epochs",
     "exchangeability",
     "fold_in",
+    "pair_order",
     "refit",
+    "saturation",
     "selection",
     "warm_start",
 )
@@ -400,3 +404,86 @@ def test_the_page_of_baselines_shows_what_was_recorded(scripts: dict[str, Module
     shown = agreement.markdown(scripts["_records"].read(agreement.RESULTS))
     page = agreement.PAGE.read_text()
     assert f"<!-- agreement results -->\n{shown}\n<!-- end of agreement results -->" in page
+
+
+def test_pairs_in_random_order_are_each_trained_on_once(
+    scripts: dict[str, ModuleType], dataset: Dataset
+) -> None:
+    train = dataset.train
+    blocks = scripts["pair_order"].PairBlocks(train, batch_pairs=64, seed=3)
+    seen = []
+    for block in blocks.epoch(1):
+        assert block.n_pairs <= 64
+        users, items = block.step_pairs()
+        seen.append(users.numpy() * train.n_items + items.numpy())
+        # What is not in the block is not a negative either.
+        assert block.pool.taken is blocks._pool.taken
+    assert len(seen) == len(blocks)
+    assert np.array_equal(np.sort(np.concatenate(seen)), np.sort(train.pair_keys()))
+    again = [np.concatenate(block.step_pairs()) for block in blocks.epoch(1)]
+    other = [np.concatenate(block.step_pairs()) for block in blocks.epoch(2)]
+    first = next(iter(blocks.epoch(1, first_batch=1))).step_pairs()
+    assert np.array_equal(again[1], np.concatenate(first))
+    assert not np.array_equal(again[0], other[0])
+
+
+def test_a_sigmoid_in_single_precision_forgets_the_order_of_high_scores(
+    scripts: dict[str, ModuleType],
+) -> None:
+    high = np.linspace(18, 40, 50)
+    low = np.linspace(-3, 9.9, 50)
+    scores = torch.tensor(np.concatenate([low, [10.5, 11.0], high])[None], dtype=torch.float32)
+    saturated = scripts["saturation"].Saturated(EmbeddingScorer(torch.ones(1, 1), scores.T))
+    ranked = saturated.score(np.array([0]))[0]
+    # As in single precision: all of these sigmoids are 1, and none of the lower ones are equal.
+    assert len(torch.unique(torch.sigmoid(scores[0, 52:]))) == 1
+    assert torch.equal(ranked[:50], scores[0, :50])
+    assert torch.all(torch.diff(ranked[:52]) > 0)
+    assert ranked[52:].min() > ranked[51]
+    assert float(ranked[52:].max() - ranked[52:].min()) < scripts["saturation"].TIE_BREAKER
+    assert not torch.all(torch.diff(ranked[52:]) > 0)
+    assert (saturated.saturated, saturated.scored) == (1, 1)
+
+
+@pytest.fixture
+def order(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS / "lightgcn-splits" / "scripts"))
+    yield importlib.import_module("order")
+    sys.modules.pop("order", None)
+
+
+def divided(walks: list[np.ndarray], n_test: int) -> Dataset:
+    """Each user's items in order; the last ones are the test part."""
+    n_items = 1 + max(int(walk.max()) for walk in walks)
+    vocabularies = (
+        Vocabulary(np.arange(len(walks)), kind="user"),
+        Vocabulary(np.arange(n_items), kind="item"),
+    )
+    parts = []
+    for piece in (slice(None, -n_test), slice(-n_test, None)):
+        items = [walk[piece] for walk in walks]
+        users = np.repeat(np.arange(len(walks)), [len(each) for each in items])
+        parts.append(Interactions(users, np.concatenate(items), *vocabularies))
+    return Dataset(train=parts[0], test=parts[1], name="walks")
+
+
+def test_the_end_of_a_list_is_nearer_to_what_follows_it(order: ModuleType) -> None:
+    n_items = 600
+    random = np.random.default_rng(0)
+    # Thirty users find all items, twenty each, after five that are known; the others walk anywhere.
+    starts = [*range(-5, n_items - 5, 20), *random.integers(n_items, size=150).tolist()]
+    walks = [(start + np.arange(31)) % n_items for start in starts]
+    walks[0] = np.arange(26)
+    found = order.measure(divided(walks, n_test=6))
+    place = found["place"].mean(axis=0)
+    distance = found["distance"].mean(axis=0)
+    control = found["control"].mean(axis=0)
+    assert place[-1] > 2 * place[0]
+    assert distance[0] > 2 * distance[-1]
+    assert control[0] > control[-1]
+
+
+def test_numbers_out_of_order_are_refused(order: ModuleType) -> None:
+    walks = [np.array([1, 2, 0])]
+    with pytest.raises(ValueError, match="not numbered in the order"):
+        order.measure(divided(walks, n_test=1))
