@@ -1,5 +1,6 @@
 """From a raw log to what models are trained on: rating threshold, duplicates, k-core."""
 
+import logging
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -8,7 +9,11 @@ import numpy as np
 from pslrec.data._interactions import Interactions
 from pslrec.errors import DataError
 
+logger = logging.getLogger(__name__)
+
 Weighting = Literal["none", "count", "rating"]
+# Values of a scale at the most: ten stars by halves.
+MOST_RATINGS = 21
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,41 @@ def _rated(interactions: Interactions, minimum_rating: float | None) -> Interact
             f"the highest is {highest:g}"
         )
     return _selected(interactions, kept)
+
+
+def warn_of_low_ratings(interactions: Interactions) -> None:
+    """Say that low ratings will count as interactions like any other, where there are some.
+
+    Training knows pairs, not how much they were liked. Low ones are those below the middle of the
+    scale that the log itself shows. Numbers of many values are no scale but counts, such as of
+    plays, which have no low ones.
+
+    Args:
+        interactions: a log of which nothing is left out by rating.
+    """
+    ratings = interactions.ratings
+    if ratings is None or len(ratings) == 0:
+        return
+    if len(np.unique(ratings)) > MOST_RATINGS:
+        return
+    lowest = ratings.min()
+    highest = ratings.max()
+    is_low = ratings < (lowest + highest) / 2
+    if not is_low.any():
+        return
+    enough = ratings[~is_low].min()
+    logger.warning(
+        "ratings go from %g to %g, and all %s interactions count alike, also the %.0f %% rated below "
+        "%g; `minimum_rating=%g` (on the command line `--set data.minimum_rating=%g`) leaves these "
+        'out, and `columns={"rating": ""}` (`--rating-column ""`) says that ratings do not matter',
+        lowest,
+        highest,
+        f"{len(ratings):,}",
+        100 * is_low.mean(),
+        enough,
+        enough,
+        enough,
+    )
 
 
 def has_repetitions(interactions: Interactions) -> bool:

@@ -16,6 +16,7 @@ from pslrec.data import (
     load,
     merge_repetitions,
     prepare,
+    warn_of_low_ratings,
 )
 from pslrec.data.formats import ReadOptions
 from pslrec.data.large import Plan, can_be_out_of_core, is_large, prepared_dataset
@@ -115,6 +116,8 @@ def _load_without_validation(
     if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
         return merge_repetitions(loaded)
+    if section.minimum_rating is None:
+        warn_of_low_ratings(loaded)
     if section.minimum_rating is not None or section.k_core:
         loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
     if given is not None:

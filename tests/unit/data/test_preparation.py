@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from pslrec.data import Interactions, Preparation, prepare
+from pslrec.config import RunConfig
+from pslrec.data import Interactions, Preparation, prepare, warn_of_low_ratings
 from pslrec.data._preparation import PAPER, compact, k_core_mask
 from pslrec.errors import DataError
+from pslrec.experiment import load_dataset
 
 
 def log(pairs, **columns):
@@ -179,3 +181,39 @@ def test_large_vocabularies_do_not_overflow_the_keys():
     items = np.tile([0, 59_999], 60_000)
     whole = Interactions.from_ids(users, items, ratings=np.ones(len(users)))
     assert len(prepare(whole.select(np.arange(len(users))[::-1]), Preparation(k_core=2))) == 120_000
+
+
+@pytest.mark.parametrize(
+    ("ratings", "said"),
+    [
+        (
+            [1, 5, 3, 2],
+            ["from 1 to 5, and all 4 interactions", "the 50 % rated below 3", "minimum_rating=3`"],
+        ),
+        ([0.5, 4, 4, 4], ["from 0.5 to 4", "the 25 % rated below 4"]),
+        # No low ones, no scale, no ratings.
+        ([5, 5, 5, 5], []),
+        (list(range(1, 30)), []),
+        (None, []),
+    ],
+)
+def test_low_ratings_that_count_as_any_other_are_named(caplog, ratings, said):
+    n_pairs = len(ratings or [1, 2])
+    log = Interactions.from_ids(list(range(n_pairs)), ["tea"] * n_pairs, ratings=ratings)
+    warn_of_low_ratings(log)
+    assert len(caplog.records) == bool(said)
+    for words in said:
+        assert words in caplog.text
+
+
+@pytest.mark.parametrize("minimum", [None, 3.0])
+def test_a_training_says_that_low_ratings_count(caplog, tmp_path, minimum):
+    """Half a star was a positive like five, without a word."""
+    path = tmp_path / "log.csv"
+    rows = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(30) for item in range(20)]
+    path.write_text("\n".join(["user,item,rating", *rows]))
+    settings = {"data.source": str(path)}
+    if minimum is not None:
+        settings["data.minimum_rating"] = minimum
+    load_dataset(RunConfig.from_settings(settings))
+    assert ("count alike" in caplog.text) == (minimum is None)
