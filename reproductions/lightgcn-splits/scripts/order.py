@@ -11,6 +11,7 @@ Writes `results/order.csv` and the table of the page between its markers.
 
 import argparse
 import csv
+import io
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ sys.path.insert(0, str(PAPER.parent))
 from _records import publish, table  # noqa: E402
 
 from pslrec.data import Dataset, Interactions, load  # noqa: E402
+from pslrec.files import write_text  # noqa: E402
 
 TENTHS = 10
 # A user must be the first to have so many items for tenths of them to mean something.
@@ -105,12 +107,13 @@ def main() -> None:
     arguments = parser.parse_args()
     found = measure(load(arguments.data))
     n_users = len(found["place"])
-    with (PAPER / "results" / "order.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["tenth", *NAMES, "users"])
-        for tenth in range(TENTHS):
-            values = [f"{found[key][:, tenth].mean():.5f}" for key in NAMES]
-            writer.writerow([tenth + 1, *values, n_users])
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(["tenth", *NAMES, "users"])
+    for tenth in range(TENTHS):
+        values = [f"{found[key][:, tenth].mean():.5f}" for key in NAMES]
+        writer.writerow([tenth + 1, *values, n_users])
+    write_text(PAPER / "results" / "order.csv", rows.getvalue())
     half = TENTHS // 2
     rise = found["place"][:, half:].mean(axis=1) - found["place"][:, :half].mean(axis=1)
     control = found["control"][:, half:].mean(axis=1) - found["control"][:, :half].mean(axis=1)
