@@ -12,7 +12,7 @@ from pslrec.errors import DataError
 logger = logging.getLogger(__name__)
 
 Weighting = Literal["none", "count", "rating"]
-# Values of a scale at the most: ten stars by halves.
+# Most distinct values of a rating scale: 0 to 10 in halves.
 MOST_RATINGS = 21
 
 
@@ -99,28 +99,26 @@ def _rated(interactions: Interactions, minimum_rating: float | None) -> Interact
 def warn_of_low_ratings(interactions: Interactions) -> None:
     """Say that low ratings will count as interactions like any other, where there are some.
 
-    Training knows pairs, not how much they were liked. Low ones are those below the middle of the
-    scale that the log itself shows. Numbers of many values are no scale but counts, such as of
-    plays, which have no low ones.
+    Training knows pairs, not how much they were liked. Low ratings are those below the middle of
+    the scale that the log itself shows. More distinct values than a scale has are taken for counts,
+    such as plays; a scale that begins in its upper half has lost its low ratings already.
 
     Args:
         interactions: a log of which nothing is left out by rating.
     """
     ratings = interactions.ratings
-    if ratings is None or len(ratings) == 0:
-        return
-    if len(np.unique(ratings)) > MOST_RATINGS:
+    if ratings is None or len(ratings) == 0 or len(np.unique(ratings)) > MOST_RATINGS:
         return
     lowest = ratings.min()
     highest = ratings.max()
-    is_low = ratings < (lowest + highest) / 2
-    if not is_low.any():
+    if lowest >= highest / 2:
         return
+    is_low = ratings < (lowest + highest) / 2
     enough = ratings[~is_low].min()
     logger.warning(
-        "ratings go from %g to %g, and all %s interactions count alike, also the %.0f %% rated below "
-        "%g; `minimum_rating=%g` (on the command line `--set data.minimum_rating=%g`) leaves these "
-        'out, and `columns={"rating": ""}` (`--rating-column ""`) says that ratings do not matter',
+        "ratings go from %g to %g, and all %s interactions count alike, including the %.1f %% rated "
+        "below %g; `minimum_rating=%g` (on the command line `--set data.minimum_rating=%g`) leaves "
+        "these out, and %g keeps all without this warning",
         lowest,
         highest,
         f"{len(ratings):,}",
@@ -128,6 +126,7 @@ def warn_of_low_ratings(interactions: Interactions) -> None:
         enough,
         enough,
         enough,
+        lowest,
     )
 
 

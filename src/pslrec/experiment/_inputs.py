@@ -116,8 +116,6 @@ def _load_without_validation(
     if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
         return merge_repetitions(loaded)
-    if section.minimum_rating is None:
-        warn_of_low_ratings(loaded)
     if section.minimum_rating is not None or section.k_core:
         loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
     if given is not None:
@@ -165,6 +163,8 @@ def load_training_data(
     noise = config.sampling.noise
     if noise.probability == 0:
         dataset = _sealed(load_dataset(config, given, is_shared=is_shared))
+        if config.data.minimum_rating is None:
+            warn_of_low_ratings(dataset.train)
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
         # Validation pairs are then drawn from what planting left.

@@ -5,7 +5,7 @@ from pslrec.config import RunConfig
 from pslrec.data import Interactions, Preparation, prepare, warn_of_low_ratings
 from pslrec.data._preparation import PAPER, compact, k_core_mask
 from pslrec.errors import DataError
-from pslrec.experiment import load_dataset
+from pslrec.experiment import load_training_data
 
 
 def log(pairs, **columns):
@@ -188,11 +188,17 @@ def test_large_vocabularies_do_not_overflow_the_keys():
     [
         (
             [1, 5, 3, 2],
-            ["from 1 to 5, and all 4 interactions", "the 50 % rated below 3", "minimum_rating=3`"],
+            [
+                "from 1 to 5, and all 4 interactions",
+                "the 50.0 % rated below 3",
+                "minimum_rating=3`",
+            ],
         ),
-        ([0.5, 4, 4, 4], ["from 0.5 to 4", "the 25 % rated below 4"]),
-        # No low ones, no scale, no ratings.
+        ([0.5, 4, 4, 4], ["from 0.5 to 4", "the 25.0 % rated below 4"]),
+        ([0, 1, 1, 1], ["the 25.0 % rated below 1", "and 0 keeps all without this warning"]),
+        # None are low, the low ones are gone already, counts, no ratings.
         ([5, 5, 5, 5], []),
+        ([3, 4, 5, 5], []),
         (list(range(1, 30)), []),
         (None, []),
     ],
@@ -215,5 +221,5 @@ def test_a_training_says_that_low_ratings_count(caplog, tmp_path, minimum):
     settings = {"data.source": str(path)}
     if minimum is not None:
         settings["data.minimum_rating"] = minimum
-    load_dataset(RunConfig.from_settings(settings))
+    load_training_data(RunConfig.from_settings(settings).resolved())
     assert ("count alike" in caplog.text) == (minimum is None)

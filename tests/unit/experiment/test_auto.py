@@ -464,11 +464,19 @@ def test_listeners_hear_of_every_try_and_of_the_choice(data: TrainingData) -> No
     assert events[-1] == SettingsChosen(choice.sentence())
 
 
+ALL_GIVEN = {
+    "loss.temperature": 0.1,
+    "training.learning_rate": 0.01,
+    "backbone.popularity": 0.0,
+    "auto.backbones": (),
+}
+
+
 @pytest.mark.parametrize(
     ("preset", "given", "is_said"),
     [
         ("auto", {}, True),
-        ("auto", {"loss.temperature": 0.1, "training.epochs": 2}, True),
+        ("auto", ALL_GIVEN, True),
         ("auto", {"backbone.dimension": 64}, False),
         ("best", {}, False),
     ],
@@ -488,6 +496,8 @@ def test_more_dimensions_are_named_where_there_are_many_items(
     _, choice = choose_settings(config, data, Planted(peak_at(12)))
     advice = f"with {n_items} items, more dimensions may rank better"
     assert (advice in choice.sentence()) == is_said
+    # Nothing can be searched without a race.
+    assert ("preset best" in choice.sentence()) == (is_said and given != ALL_GIVEN)
 
 
 def test_best_finds_a_temperature_for_every_dimension(data: TrainingData) -> None:
@@ -535,8 +545,11 @@ def test_best_looks_at_neighbours_of_the_temperature_by_whole_trainings(
 
     # With a number of epochs that was given, whole trainings have that many.
     for given in ({}, {"training.epochs": 8}):
-        chosen, _ = choose_settings(open_config("best", **given), data, try_out)
+        chosen, choice = choose_settings(open_config("best", **given), data, try_out)
         assert chosen.loss.options()["temperature"] == pytest.approx(1 / taken)
+        # Compared with the neighbour that was taken, not with what was there before.
+        assert chosen.resolved().backbone.options()["predicts"] == "all"
+        assert all("backbone.dimension" in each.settings for each in choice.tries[-3:-1])
 
 
 @pytest.mark.parametrize("given", [{}, {"backbone.dimension": 256}])
