@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 from _records import append, publish, read, table  # noqa: E402
-from measure import DATASETS, data_settings  # noqa: E402
+from measure import DATASETS, UNSEEN, data_settings  # noqa: E402
 
 from pslrec.config import RunConfig, preset_settings  # noqa: E402
 from pslrec.experiment import prepare_run, train_on_validation  # noqa: E402
@@ -129,12 +129,13 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--only", help="names of data sets, by commas")
     arguments = parser.parse_args()
-    names = list(DATASETS)
+    names = [name for name in DATASETS if name not in UNSEEN]
     if arguments.only:
         names = arguments.only.split(",")
     for name in names:
         data = data_settings(name, arguments.data_dir)
         if not data:
+            print(f"{name} is not in {arguments.data_dir}, left out", flush=True)
             continue
         for candidate in CANDIDATES:
             if candidate in measured().get(name, {}):

@@ -487,3 +487,12 @@ def test_numbers_out_of_order_are_refused(order: ModuleType) -> None:
     walks = [np.array([1, 2, 0])]
     with pytest.raises(ValueError, match="not numbered in the order"):
         order.measure(divided(walks, n_test=1))
+
+
+def test_the_page_of_accuracy_shows_what_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPRODUCTIONS / "accuracy"))
+    page = importlib.import_module("page")
+    sys.modules.pop("page")
+    text = page.PAGE.read_text()
+    for name, shown in (("summary", page.summary()), ("all", page.details())):
+        assert f"<!-- {name} results -->\n{shown}\n<!-- end of {name} results -->" in text

@@ -30,9 +30,9 @@ TENTHS = 10
 # A user must be the first to have so many items for tenths of them to mean something.
 FEWEST_ITEMS = 20
 NAMES = {
-    "distance": "cosine of two listed items, by tenths of the list between them",
+    "distance": "cosine of two listed items: neighbours, then 1 to 9 tenths of the list apart",
     "place": "cosine of a listed item with the user's test items, by tenths of the list",
-    "control": "cosine of a listed item with the user's other training items, by tenths of the list",
+    "control": "the same with the user's other training items, as other users have both",
 }
 
 
@@ -81,7 +81,9 @@ def measure(dataset: Dataset) -> dict[str, np.ndarray]:
             by_distance.append(np.diagonal(among, distance).mean())
         distances.append(by_distance)
         places.append(by_place(own, columns[held_out]))
-        others.append(by_place(own, columns[known]))
+        # Both are the user's own, which test items are not.
+        together = np.outer(degrees[items], degrees[known]) ** -0.5
+        others.append(by_place(own, columns[known], -together))
     return {
         "distance": np.array(distances),
         "place": np.array(places),
@@ -89,10 +91,12 @@ def measure(dataset: Dataset) -> dict[str, np.ndarray]:
     }
 
 
-def by_place(listed: sparse.csr_array, others: sparse.csr_array) -> list[float]:
-    """The mean cosine of each tenth of a list with other items."""
-    likeness = (listed @ others.T).toarray().mean(axis=1)
-    return [part.mean() for part in np.array_split(likeness, TENTHS)]
+def by_place(
+    listed: sparse.csr_array, others: sparse.csr_array, correction: float | np.ndarray = 0.0
+) -> list[float]:
+    """The mean cosine of each tenth of a list with other items, with a correction added to each cosine."""
+    cosines = (listed @ others.T).toarray() + correction
+    return [part.mean() for part in np.array_split(cosines.mean(axis=1), TENTHS)]
 
 
 def interval(values: np.ndarray) -> str:
