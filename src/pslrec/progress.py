@@ -23,6 +23,8 @@ from pslrec.training import (
     TrainingStarted,
     TryAdvanced,
     TryStarted,
+    WalksChosen,
+    WalksTried,
     described_memory,
 )
 
@@ -127,7 +129,12 @@ class TrainingProgress(EpochBar):
                 self._show(event.epoch + event.batch / self._n_batches, event.loss)
         elif isinstance(event, EpochFinished):
             self._show_epoch(event)
-        elif isinstance(event, TryStarted):
+        else:
+            self._listen_to_choice(event)
+
+    def _listen_to_choice(self, event: Event) -> None:
+        """Show what is tried and chosen: settings before training, walks after it."""
+        if isinstance(event, TryStarted):
             self._start_try(event)
         elif isinstance(event, TryAdvanced):
             self._show_try(event.done)
@@ -138,6 +145,18 @@ class TrainingProgress(EpochBar):
             )
         elif isinstance(event, SettingsChosen):
             self._draw(visible=False)
+            self._tell(event.sentence)
+        elif isinstance(event, WalksTried):
+            self._draw(
+                description=f"walks, try {event.number}",
+                numbers=f"validation {event.validation:.4f}",
+            )
+        elif isinstance(event, WalksChosen):
+            # The bar is about the training again.
+            self._draw(
+                description=f"{self._last_epoch} epochs",
+                numbers=", ".join(self._validation_text()),
+            )
             self._tell(event.sentence)
 
     def _start_try(self, event: TryStarted) -> None:

@@ -6,13 +6,22 @@ from pslrec.artifacts._log import Epoch, read_epochs
 from pslrec.artifacts._metrics import check_format, read_metrics
 from pslrec.artifacts._model import Model, trained_tables
 from pslrec.artifacts._origins import check_parts, read_origins, write_origins
-from pslrec.artifacts._reading import FinishedRun, RunRecord, flat_settings, read_record, read_run
+from pslrec.artifacts._reading import (
+    MODEL_FILES,
+    FinishedRun,
+    RunRecord,
+    flat_settings,
+    read_record,
+    read_run,
+)
 from pslrec.artifacts._run_directory import RunDirectory, RunStage
+from pslrec.artifacts._walks import WalkingScorer, Walks
 from pslrec.files import read_tensors
 
 __all__ = [
     "FORMAT",
     "ITEM_TABLE_FILE",
+    "MODEL_FILES",
     "ArtifactError",
     "DirectoryInUseError",
     "Epoch",
@@ -21,6 +30,8 @@ __all__ = [
     "RunDirectory",
     "RunRecord",
     "RunStage",
+    "WalkingScorer",
+    "Walks",
     "check_finished",
     "check_format",
     "check_parts",

@@ -6,6 +6,8 @@ from pslrec.files import FileError, check_regular, explained, local_path, read_t
 
 # Raised whenever this version, or an older one, would misread the runs of the other.
 FORMAT = "1"
+# Of runs with walks, which versions that do not know them would leave out of the scores.
+FORMAT_WITH_WALKS = "2"
 
 
 class ArtifactError(FileError):
@@ -34,10 +36,10 @@ def check_version(path: Path) -> None:
     _check_regular_files(path)
     # A damaged file still has a beginning that the message can show.
     found = read_text(file, damaged="replace", error=ArtifactError).strip()
-    if found != FORMAT:
+    if found not in (FORMAT, FORMAT_WITH_WALKS):
         raise ArtifactError(
-            f"{path} was written in format {found[:20]!r}, this version reads format {FORMAT}; "
-            "train it again"
+            f"{path} was written in format {found[:20]!r}, this version reads formats {FORMAT} and "
+            f"{FORMAT_WITH_WALKS}; train it again"
         )
 
 

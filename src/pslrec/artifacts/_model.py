@@ -7,8 +7,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from pslrec.artifacts._walks import WalkingScorer, Walks
 from pslrec.backbones import Backbone, Representations
-from pslrec.evaluation import EmbeddingScorer
+from pslrec.evaluation import EmbeddingScorer, Scorer
+from pslrec.rows import Rows
 from pslrec.training import scored_tables
 
 
@@ -45,6 +47,8 @@ class Model:
     Args:
         tables: at least `users` and `items`, one row each, as `trained_tables` gives them.
         similarity: what the loss asks for: `half-cosine` or `inner-product`.
+        walks: what is added to the scores of the vectors, if anything is.
+        histories: the items of each user, from which the walks start.
 
     >>> users = torch.tensor([[2.0, 0.0]])
     >>> items = torch.tensor([[0.0, 1.0], [3.0, 0.0]])
@@ -55,6 +59,8 @@ class Model:
 
     tables: Mapping[str, Tensor]
     similarity: str
+    walks: Walks | None = None
+    histories: Rows | None = None
 
     @classmethod
     def of(cls, backbone: Backbone, similarity: str) -> "Model":
@@ -76,7 +82,10 @@ class Model:
 
     @property
     def user_vectors(self) -> Tensor:
-        """One row per user; its inner product with a row of `item_vectors` is the score."""
+        """One row per user; its inner product with a row of `item_vectors` is the score.
+
+        Without the walks, if there are any.
+        """
         return self._vectors[0]
 
     @property
@@ -84,6 +93,15 @@ class Model:
         """One row per item."""
         return self._vectors[1]
 
-    def scorer(self) -> EmbeddingScorer:
-        """The model as something that evaluation can rank by."""
+    def vector_scorer(self) -> EmbeddingScorer:
+        """The vectors alone as something that evaluation can rank by."""
         return EmbeddingScorer(self.user_vectors, self.item_vectors)
+
+    def scorer(self) -> Scorer:
+        """The model as something that evaluation can rank by."""
+        vectors = self.vector_scorer()
+        if self.walks is None:
+            return vectors
+        if self.histories is None:
+            raise ValueError("`histories` must be given where the model has `walks`")
+        return WalkingScorer(vectors, self.walks, self.histories)

@@ -12,7 +12,11 @@ from pslrec.artifacts._log import Epoch, read_epochs
 from pslrec.artifacts._metrics import METRICS_FILE, check_format, read_metrics
 from pslrec.artifacts._run_directory import RunDirectory
 from pslrec.artifacts._seen import Pairs, read_seen
+from pslrec.artifacts._walks import WALKS_FILE, Walks
 from pslrec.data import Vocabulary, read_ids
+
+# What scores are made of.
+MODEL_FILES = ("model.safetensors", WALKS_FILE)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class FinishedRun:
         train: user and item rows of the training pairs.
         validation: user and item rows of the validation pairs; empty where there are none.
         epoch: the epoch whose tables these are.
+        walks: what is added to the scores of the vectors, if anything is.
     """
 
     config: dict[str, Any]
@@ -75,6 +80,7 @@ class FinishedRun:
     train: Pairs
     validation: Pairs
     epoch: int
+    walks: Walks | None = None
 
     @property
     def user_table(self) -> Tensor:
@@ -135,6 +141,7 @@ def read_run(path: Path) -> FinishedRun:
         train=train,
         validation=validation,
         epoch=epoch,
+        walks=Walks.read(path, n_items=len(items)),
     )
 
 

@@ -12,12 +12,19 @@ import torch
 from torch import Tensor
 
 from pslrec.artifacts._environment import describe_environment
-from pslrec.artifacts._format import FORMAT, ArtifactError, DirectoryInUseError, check_version
+from pslrec.artifacts._format import (
+    FORMAT,
+    FORMAT_WITH_WALKS,
+    ArtifactError,
+    DirectoryInUseError,
+    check_version,
+)
 from pslrec.artifacts._log import parse_epoch, read_log
 from pslrec.artifacts._metrics import METRICS_FILE
-from pslrec.artifacts._model import trained_tables
+from pslrec.artifacts._model import Model, trained_tables
 from pslrec.artifacts._origins import write_origins
 from pslrec.artifacts._seen import SEEN_FILE, seen_tensors
+from pslrec.artifacts._walks import Walks
 from pslrec.backbones import Backbone, check_tables
 from pslrec.data import Dataset, read_ids, write_ids
 from pslrec.files import (
@@ -30,6 +37,7 @@ from pslrec.files import (
     write_tensors,
     write_text,
 )
+from pslrec.rows import Rows
 from pslrec.training import Checkpoint, EpochFinished, Event, Progress, TrainingStarted
 
 # Settings as they were given, where `auto` completes them, and what it tried and chose.
@@ -229,6 +237,31 @@ class RunDirectory(RunStage):
         A run that is stopped while it chooses can then be started again from them.
         """
         write_text(self.path / REQUEST_FILE, config_toml, error=ArtifactError)
+
+    def read_model(self, similarity: str, histories: Rows) -> Model:
+        """The model of the run, with its walks if it has any.
+
+        Args:
+            similarity: of its loss.
+            histories: the items of each user that it was trained on.
+        """
+        tables = self.read_tables()
+        walks = Walks.read(self.path, n_items=len(tables["items"]))
+        return Model(tables, similarity, walks, histories)
+
+    def write_walks(self, walks: Walks) -> None:
+        """Write the walks of the model, which from now on is one of vectors and walks."""
+        # First: a version that does not know walks must not read the directory without them.
+        write_text(self.path / "format", f"{FORMAT_WITH_WALKS}\n", error=ArtifactError)
+        walks.write(self.path)
+
+    def rewrite_config(self, config_toml: str) -> None:
+        """Write the configuration again, once the settings that training left open are chosen.
+
+        Args:
+            config_toml: the complete configuration.
+        """
+        write_text(self.path / "config.toml", config_toml, error=ArtifactError)
 
     def write_choice(self, record: Mapping[str, Any]) -> None:
         """Write what `auto` tried and chose."""

@@ -4,6 +4,7 @@
 """
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace
+from pslrec.baselines._walks import walk_matrix
 from pslrec.baselines.ease import EASE
 from pslrec.baselines.edlae import EDLAE
 from pslrec.baselines.gf_cf import GFCF
@@ -31,4 +32,5 @@ __all__ = [
     "RP3Beta",
     "SearchSpace",
     "TurboCF",
+    "walk_matrix",
 ]

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import diags
 
 from pslrec.baselines._base import (
     BASELINES,
@@ -12,10 +11,8 @@ from pslrec.baselines._base import (
     SearchLimits,
     SearchSpace,
     binary_matrix,
-    counts_of,
-    scaled,
 )
-from pslrec.baselines._neighbours import nearest_neighbours
+from pslrec.baselines._walks import walk_matrix
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
 
@@ -71,39 +68,15 @@ class RP3Beta(Baseline):
 
     def _fit(self, interactions: Interactions) -> None:
         self.histories = binary_matrix(interactions)
-        by_item = self.histories.T.tocsr()
-        user_counts, item_counts = counts_of(self.histories)
-        of_start = _powers(item_counts, -self.transition_exponent)
-        of_user = _powers(user_counts, -self.transition_exponent)
-        of_end = _powers(item_counts, -self.popularity_exponent)
-        walks = scaled(self.histories, user_scale=of_user, item_scale=of_end)
-
-        def weights(block: slice) -> np.ndarray:
-            dense: np.ndarray = (by_item[block] @ walks).toarray()
-            weighted: np.ndarray = dense * of_start[block, None]
-            return weighted
-
-        nearest = nearest_neighbours(
-            weights,
-            n_items=interactions.n_items,
+        self.weights = walk_matrix(
+            interactions,
             neighbours=self.neighbours,
+            transition_exponent=self.transition_exponent,
+            popularity_exponent=self.popularity_exponent,
+            normalize=self.normalize,
         )
-        if self.normalize:
-            sums = nearest.sum(axis=1).A1
-            shares = diags(_powers(sums, -1.0))
-            nearest = (shares @ nearest).tocsr()
-        self.weights = nearest
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Summed weights of the walks from the user's items."""
         scores = self.histories[users] @ self.weights
         return torch.from_numpy(scores.toarray())
-
-
-def _powers(values: np.ndarray, exponent: float) -> np.ndarray:
-    """Powers of what is positive; 0 stays 0, since nothing leads there."""
-    powers = np.zeros(len(values), dtype=np.float32)
-    is_positive = values > 0
-    bases = values[is_positive].astype(np.float64)
-    powers[is_positive] = bases**exponent
-    return powers

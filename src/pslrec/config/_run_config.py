@@ -22,6 +22,7 @@ from pslrec.config._sections import (
     SamplingSection,
     Section,
     TrainingSection,
+    WalksSection,
 )
 from pslrec.data.splits import SPLITS
 from pslrec.errors import ConfigError
@@ -49,6 +50,7 @@ class RunConfig(Section):
     loss: LossSection = LossSection()
     sampling: SamplingSection = SamplingSection()
     training: TrainingSection = TrainingSection()
+    walks: WalksSection = WalksSection()
     evaluation: EvaluationSection = EvaluationSection()
     auto: AutoSection = AutoSection()
 

@@ -35,6 +35,7 @@ MOST = 2**31 - 1
 MOST_RUN_EPOCHS = 1_000_000
 LARGEST_RATE = 1e38  # about the largest number of single precision
 LARGEST_RATING = 1e30
+LARGEST_WALK_WEIGHT = 1e6
 # Signed 64 bits, as torch's generators take them.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 ListLength = Annotated[int, Field(gt=0, le=MOST)]
@@ -324,6 +325,32 @@ def _as_tuple(value: object) -> object:
     if isinstance(value, int):
         return (value,)
     return value
+
+
+def _checked_weight(value: object) -> object:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value == "auto" or (is_number and 0 <= value <= LARGEST_WALK_WEIGHT):  # type: ignore[operator]
+        return value
+    raise PydanticCustomError("weight", "Input should be a number from 0 to 1,000,000, or 'auto'")
+
+
+class WalksSection(Section):
+    """Random walks from a user's items to others, whose probabilities are added to the scores."""
+
+    weight: Annotated[int | float | Literal["auto"], BeforeValidator(_checked_weight)] = Field(
+        0.0,
+        description="what a probability of 1 adds to a score; 0 leaves walks out, and auto chooses "
+        "it on validation after training, with both exponents",
+    )
+    neighbours: int = Field(
+        100, ge=1, le=MOST, description="items that a walk can lead to from each item"
+    )
+    transition_exponent: float = Field(
+        0.8, ge=0, le=4, description="below 1, rare and frequent steps are evened out"
+    )
+    popularity_exponent: float = Field(
+        0.2, ge=0, le=4, description="how much popular items count less as the end of a walk"
+    )
 
 
 class AutoSection(Section):

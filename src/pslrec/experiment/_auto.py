@@ -228,6 +228,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         "training.epochs": epochs,
         "training.validate_every": 1,
         "training.patience": PATIENCE,
+        # After training, as they are weighed against its vectors.
+        "walks.weight": "auto",
     }
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
@@ -513,7 +515,7 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._is_thorough
-        overrides: dict[str, Any] = {"training.refit": False}
+        overrides: dict[str, Any] = {"training.refit": False, "walks.weight": 0.0}
         if epochs is None:
             # One look at the end is all that is needed, and nothing is to be stopped early.
             overrides["training.epochs"] = self._epochs

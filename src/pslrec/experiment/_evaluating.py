@@ -19,7 +19,7 @@ from pslrec.data import (
 )
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
-from pslrec.evaluation import EmbeddingScorer, EvaluationResult, evaluate
+from pslrec.evaluation import EmbeddingScorer, EvaluationResult, Scorer, evaluate
 from pslrec.experiment._inputs import load_training_data, stored_config, with_validation
 from pslrec.experiment._warm_start import share_learnt_before
 from pslrec.losses import LOSSES, Loss
@@ -130,7 +130,7 @@ def tell_of_sample(config: RunConfig, dataset: Dataset) -> None:
 
 
 def _evaluate(
-    config: RunConfig, scorer: EmbeddingScorer, dataset: Dataset, **options: Any
+    config: RunConfig, scorer: Scorer, dataset: Dataset, **options: Any
 ) -> EvaluationResult:
     section = config.evaluation
     # The length by which epochs are chosen is always reported.
@@ -154,7 +154,7 @@ def _evaluate(
 def evaluate_model(
     config: RunConfig,
     dataset: Dataset,
-    scorer: EmbeddingScorer,
+    scorer: Scorer,
     progress: Progress,
     *,
     group: Group | None = None,
@@ -191,7 +191,7 @@ def evaluate_model(
 def evaluate_on_validation(
     config: RunConfig,
     dataset: Dataset,
-    scorer: EmbeddingScorer,
+    scorer: Scorer,
     progress: Progress,
     *,
     group: Group | None = None,
@@ -257,7 +257,7 @@ def _learnt_before(config: RunConfig, dataset: Dataset, name: str) -> dict[str, 
 def evaluate_refit(
     config: RunConfig,
     whole: Dataset,
-    scorer: EmbeddingScorer,
+    scorer: Scorer,
     chosen: dict[str, Any],
     *,
     group: Group | None = None,
@@ -327,7 +327,7 @@ def evaluate_run(
     dataset = data.dataset
     _unseal(dataset, "the run is finished")
     similarity = LOSSES[config.loss.name].similarity
-    scorer = Model(directory.read_tables(), similarity).scorer()
+    scorer = directory.read_model(similarity, data.train.rows).scorer()
     options: dict[str, Any] = {"k": tuple(k), "group": group}
     if metrics is not None:
         options["metrics"] = tuple(metrics)

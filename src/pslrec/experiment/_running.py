@@ -28,7 +28,7 @@ from pslrec.data import Dataset, Interactions, Vocabulary
 from pslrec.data.items import ItemTable, TableFile
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
-from pslrec.evaluation import EmbeddingScorer, EvaluationResult
+from pslrec.evaluation import EvaluationResult, Scorer
 from pslrec.experiment._assembly import build_batches, build_resolved_model
 from pslrec.experiment._auto import Choice, choose_settings
 from pslrec.experiment._evaluating import (
@@ -39,6 +39,7 @@ from pslrec.experiment._evaluating import (
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
+from pslrec.experiment._walking import with_walks
 from pslrec.files import working_directory
 from pslrec.training import (
     BatchFinished,
@@ -74,7 +75,7 @@ class RunResult:
     model: Model
 
     @cached_property
-    def scorer(self) -> EmbeddingScorer:
+    def scorer(self) -> Scorer:
         """Scores items with the model."""
         return self.model.scorer()
 
@@ -138,6 +139,14 @@ def run(
         )
         progress = trainer.fit()
         model = Model(processes.tables_of(store), trainer.loss.similarity)
+        config, model = with_walks(
+            config,
+            training_data,
+            model,
+            directory=directory,
+            listeners=listeners,
+            group=processes.group,
+        )
         metrics, test = evaluate_model(
             config, training_data.dataset, model.scorer(), progress, group=processes.group
         )
@@ -170,7 +179,8 @@ def prepare_run(
         The complete configuration, the data, and the choice if one was made now.
     """
     processes = processes or Processes(Group())
-    if _is_open(config) and directory is not None and directory.is_started:
+    leaves_open = _is_open(config) or config.walks.weight == "auto"
+    if leaves_open and directory is not None and directory.is_started:
         # The settings were chosen before the run was stopped.
         config = _with_chosen(config, directory)
     config = processes.group.from_first(config)
@@ -266,6 +276,9 @@ def _run_with_refit(
     progress = trainer.fit()
     selected = Model(processes.tables_of(selection_store), trainer.loss.similarity)
     group = processes.group
+    config, selected = with_walks(
+        config, data, selected, directory=directory, listeners=listeners, group=group
+    )
     chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress, group=group)
     # The length that was asked for: early stopping may have ended the first training before it,
     # and `auto` would count more steps now that there are more pairs.
@@ -273,6 +286,8 @@ def _run_with_refit(
     model = refit(
         config, whole, refit_store, progress, listeners, horizon=horizon, processes=processes
     )
+    # Nothing is left to choose: the weight is that of the first training.
+    config, model = with_walks(config, whole, model, directory=directory, group=group)
     metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen, group=group)
     metrics["refit"]["horizon"] = horizon
     metrics |= _record_of(choice, directory)

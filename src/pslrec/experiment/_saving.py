@@ -47,6 +47,8 @@ def save_run(
             parts=result.config.part_names(),
         )
         directory.write_tables(result.model.tables, result.metrics["best_epoch"])
+        if result.model.walks is not None:
+            directory.write_walks(result.model.walks)
         if epochs:
             directory.write_log(epochs)
         write_item_table(place, item_table)
@@ -96,6 +98,7 @@ def finished_run(result: RunResult) -> FinishedRun:
         train=_pairs(dataset.train),
         validation=_pairs(dataset.validation),
         epoch=result.metrics["best_epoch"],
+        walks=result.model.walks,
     )
 
 

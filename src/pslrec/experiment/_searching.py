@@ -9,11 +9,11 @@ from pslrec.artifacts import ArtifactError, Model, RunDirectory, read_metrics
 from pslrec.config import RunConfig
 from pslrec.data import Dataset
 from pslrec.errors import ConfigError
-from pslrec.evaluation import EmbeddingScorer
 from pslrec.experiment._evaluating import evaluate_model, evaluate_on_validation
-from pslrec.experiment._inputs import stored_config
+from pslrec.experiment._inputs import TrainingData, stored_config
 from pslrec.experiment._memory import enough_memory
 from pslrec.experiment._running import build_trainer, load_run_data
+from pslrec.experiment._walking import with_walks
 from pslrec.losses import LOSSES
 from pslrec.training import Listener, Progress, TrainingDivergedError
 
@@ -57,7 +57,7 @@ def train_on_validation(
             # The search goes on: settings that diverge are a result, too.
             found: dict[str, Any] = {"validation": {}, "failed": str(error), "is_finished": True}
         else:
-            found = _evaluated(config, data.dataset, directory, progress)
+            found = _evaluated(config, data, directory, progress)
         directory.write_metrics(found, VALIDATION_FILE)
         if found["is_finished"]:
             # Moments are most of a run's size, and a finished run does not need them.
@@ -66,13 +66,15 @@ def train_on_validation(
 
 
 def _evaluated(
-    config: RunConfig, dataset: Dataset, directory: RunDirectory, progress: Progress
+    config: RunConfig, data: TrainingData, directory: RunDirectory, progress: Progress
 ) -> dict[str, Any]:
     if not progress.best_epoch:
         # It was paused before the first validation, so there is no model yet.
         return {"validation": {}, "trained_epochs": progress.epoch, "is_finished": False}
-    scorer = _scorer(config, directory)
-    found = evaluate_on_validation(config, dataset, scorer, progress)
+    model = _model(config, data, directory)
+    if progress.is_finished:
+        config, model = with_walks(config, data, model, directory=directory)
+    found = evaluate_on_validation(config, data.dataset, model.scorer(), progress)
     # NaN compares as neither better nor worse, so such a run must not take part in the choice.
     if any(math.isnan(value) for value in found["validation"].values()):
         return {"validation": {}, "failed": "a metric is not a number", "is_finished": True}
@@ -94,7 +96,7 @@ def evaluate_chosen(path: Path) -> dict[str, Any]:
         if not known.get("is_finished") or known.get("failed"):
             raise ConfigError(f"the run in {path} is not finished, so it cannot be chosen")
         config = stored_config(directory).resolved()
-        dataset = load_run_data(config, directory).dataset
+        data = load_run_data(config, directory)
         for name in ("trained_epochs", "best_epoch", "seconds_per_epoch"):
             if name not in known:
                 raise ArtifactError(
@@ -108,7 +110,8 @@ def evaluate_chosen(path: Path) -> dict[str, Any]:
             total_seconds=known["seconds_per_epoch"] * n_epochs,
         )
         # Only now that the choice is made is the test part unsealed.
-        metrics, _ = evaluate_model(config, dataset, _scorer(config, directory), progress)
+        model = _model(config, data, directory)
+        metrics, _ = evaluate_model(config, data.dataset, model.scorer(), progress)
         directory.write_metrics(metrics)
         return metrics
 
@@ -119,9 +122,9 @@ def _read_validation(path: Path) -> dict[str, Any]:
     return read_metrics(path, VALIDATION_FILE)
 
 
-def _scorer(config: RunConfig, directory: RunDirectory) -> EmbeddingScorer:
+def _model(config: RunConfig, data: TrainingData, directory: RunDirectory) -> Model:
     similarity = LOSSES[config.loss.name].similarity
-    return Model(directory.read_tables(), similarity).scorer()
+    return directory.read_model(similarity, data.train.rows)
 
 
 def _check_validation(dataset: Dataset) -> None:

@@ -13,10 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pslrec.artifacts import ArtifactError, FinishedRun, Model, check_parts, read_run
+from pslrec.artifacts import (
+    ArtifactError,
+    FinishedRun,
+    Model,
+    WalkingScorer,
+    check_parts,
+    read_run,
+)
 from pslrec.backbones import BACKBONES, Backbone
 from pslrec.data import Interactions, Vocabulary
 from pslrec.errors import DataError, PslrecError, UnknownNameError
+from pslrec.evaluation import EmbeddingScorer, Scorer
 from pslrec.files import at_hand
 from pslrec.inference._explaining import Reason, nearest_of_history
 from pslrec.inference._fold_in import FoldIn, FrozenModel
@@ -24,6 +32,7 @@ from pslrec.inference._ranking import (
     DEFAULT_MEMORY_BUDGET,
     NOTHING,
     TopItems,
+    WalksFrom,
     checked_rows,
     top_items,
 )
@@ -38,7 +47,8 @@ class TrainedModel:
 
     Users and items are given as row numbers; `users` and `items` translate them from and to
     external ids. The inner product of a row of `user_vectors` and a row of `item_vectors` is the
-    score: a half cosine, or whatever similarity the loss was trained on. A model never changes.
+    score: a half cosine, or whatever similarity the loss was trained on. Where the model has
+    `walks`, these are added to it. A model never changes.
 
     Args:
         run: what the run left behind; `TrainedModel.load` reads it from a directory.
@@ -66,6 +76,9 @@ class TrainedModel:
         self.item_vectors: Tensor = model.item_vectors
         if self._trained_rows is not None:
             self.item_vectors = model.item_vectors[self._trained_rows]
+        self.walks = run.walks
+        if run.walks is not None and self._trained_rows is not None:
+            self.walks = run.walks.of_items(self._trained_rows.numpy())
         # Over the items of training: new ones come after them, so their rows stay the same.
         self._train = self._interactions(run.train)
         self.seen: Rows = self._train.rows.merged(self._interactions(run.validation).rows)
@@ -180,7 +193,8 @@ class TrainedModel:
         if exclude_seen:
             hidden = self.seen.select(users.numpy())
         vectors = self.user_vectors[users]
-        top = self._top(vectors, k, hidden, items, rules)
+        walks = self._walks_from(self._train.rows.select(users.numpy()))
+        top = self._top(vectors, k, hidden, items, rules, walks)
         return _without_empty(top, ~vectors.any(dim=1))
 
     def recommend_for(
@@ -206,7 +220,8 @@ class TrainedModel:
         hidden = None
         if exclude_seen:
             hidden = lists
-        top = self._top(vectors, k, hidden, items, rules)
+        walks = self._walks_from(_lists_of(self._trained_histories(histories)))
+        top = self._top(vectors, k, hidden, items, rules, walks)
         return _without_empty(top, torch.from_numpy(lists.lengths == 0))
 
     def fold_in(self, histories: Sequence[Tensor]) -> Tensor:
@@ -215,9 +230,7 @@ class TrainedModel:
         Args:
             histories: item rows of each user; an empty history gives a row of zeros.
         """
-        rows = self._checked_histories(histories)
-        if self._trained_rows is not None:
-            rows = [self._trained_rows[history] for history in rows]
+        rows = self._trained_histories(histories)
         # The caller may have turned gradients off, and fitting needs them.
         with torch.inference_mode(False), torch.enable_grad():
             return self._fold_in.vectors(_lists_of(rows))
@@ -266,7 +279,23 @@ class TrainedModel:
         """
         users = checked_rows(user_rows, self.n_users, "user_rows")
         items = checked_rows(item_rows, self.n_items, "item_rows")
-        return (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
+        scores = (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
+        if self.walks is not None:
+            histories = self._train.rows.select(users.numpy())
+            scores += self.walks.of_pairs(histories, items.numpy())
+        return scores
+
+    def scorer(self) -> Scorer:
+        """The model as something that evaluation can rank by."""
+        vectors = EmbeddingScorer(self.user_vectors, self.item_vectors)
+        if self.walks is None:
+            return vectors
+        return WalkingScorer(vectors, self.walks, self._train.rows)
+
+    def _walks_from(self, histories: Rows) -> WalksFrom | None:
+        if self.walks is None:
+            return None
+        return WalksFrom(self.walks, histories)
 
     def _top(
         self,
@@ -275,6 +304,7 @@ class TrainedModel:
         hidden: Rows | None,
         items: Tensor | None,
         rules: RowRules,
+        walks: WalksFrom | None,
     ) -> TopItems:
         return top_items(
             users,
@@ -283,6 +313,7 @@ class TrainedModel:
             hidden=hidden,
             candidates=items,
             rules=rules,
+            walks=walks,
             memory_budget=self._memory_budget,
         )
 
@@ -303,6 +334,13 @@ class TrainedModel:
 
     def _checked_histories(self, histories: Sequence[Tensor]) -> list[Tensor]:
         return [checked_rows(history, self.n_items, "histories") for history in histories]
+
+    def _trained_histories(self, histories: Sequence[Tensor]) -> list[Tensor]:
+        """The same with the parents of new items in their places."""
+        rows = self._checked_histories(histories)
+        if self._trained_rows is None:
+            return rows
+        return [self._trained_rows[history] for history in rows]
 
     @cached_property
     def _fold_in(self) -> FoldIn:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pslrec.artifacts import ArtifactError
+from pslrec.artifacts import ArtifactError, Walks
 from pslrec.errors import ConfigError, DataError
 from pslrec.inference._limits import best_within_limits
 from pslrec.inference._rules import NO_RULES, RowRules
@@ -31,6 +31,18 @@ class TopItems(NamedTuple):
     scores: Tensor
 
 
+class WalksFrom(NamedTuple):
+    """Walks that are added to the scores of some users.
+
+    Args:
+        walks: over the columns of the item table.
+        histories: one list per user, from which the walks start.
+    """
+
+    walks: Walks
+    histories: Rows
+
+
 def top_items(
     users: Tensor,
     items: Tensor,
@@ -39,6 +51,7 @@ def top_items(
     hidden: Rows | None = None,
     candidates: Tensor | None = None,
     rules: RowRules = NO_RULES,
+    walks: WalksFrom | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
     """The items with the largest inner products with each user; ties go to the lower row.
@@ -50,6 +63,7 @@ def top_items(
         hidden: items to leave out, one list per row of `users`.
         candidates: rows of the items to choose from; all by default.
         rules: what else limits the choice.
+        walks: what is added to the inner products, if anything is.
         memory_budget: bytes for scores; less memory means fewer users at a time.
 
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
@@ -83,6 +97,9 @@ def top_items(
         block = users[start : start + users_at_once]
         end = start + len(block)
         scores = torch.mm(block, table.T, out=buffer[: len(block)])
+        if walks is not None:
+            started = walks.histories.select(np.arange(start, end))
+            walks.walks.add_to(scores, started, chosen=None if chosen is None else chosen.numpy())
         if hidden is not None:
             _hide(scores, hidden, np.arange(start, end), columns_of_items)
         if rules.hidden is not None:

@@ -14,7 +14,7 @@ from pslrec.artifacts import read_epochs, read_item_table
 from pslrec.config import RunConfig
 from pslrec.data import Columns, Dataset, Interactions, in_both
 from pslrec.errors import ConfigError, DataError
-from pslrec.evaluation import EmbeddingScorer, evaluate
+from pslrec.evaluation import evaluate
 from pslrec.files import at_hand
 from pslrec.inference import TrainedModel
 from pslrec.recommender._card import curve_frame, facts_of, html_card, text_card
@@ -340,7 +340,7 @@ class Recommender(Fitting, DescribedItems):
         seen_users = np.repeat(np.arange(model.n_users), model.seen.lengths)
         train = Interactions(seen_users, model.seen.items, model.users, model.items)
         test = _to_evaluate(given, onto(given, model.users, model.items), train)
-        scorer = EmbeddingScorer(model.user_vectors, model.item_vectors)
+        scorer = model.scorer()
         dataset = Dataset(train, test, n_left_out=len(given) - len(test))
         result = evaluate(scorer, dataset, k=k)
         logger.info("%s", result.evaluated.sentence("given"))

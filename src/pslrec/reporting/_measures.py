@@ -6,11 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pslrec.artifacts import Model, RunDirectory
+from pslrec.artifacts import RunDirectory
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions, SealedInteractions
-from pslrec.evaluation import EmbeddingScorer, EvaluationResult, RankingTask, evaluate, ranking_task
-from pslrec.experiment import TrainingData, load_training_data
+from pslrec.evaluation import (
+    EmbeddingScorer,
+    EvaluationResult,
+    RankingTask,
+    Scorer,
+    evaluate,
+    ranking_task,
+)
+from pslrec.experiment import TrainingData, load_training_data, with_validation
 from pslrec.kernels import HIDDEN, top_k
 from pslrec.losses import LOSSES
 from pslrec.reporting._run_record import RunRecord
@@ -65,7 +72,12 @@ class Measurer:
         # The files may have changed since: then all numbers here would be of other data.
         directory.check_data(data.dataset)
         similarity = LOSSES[config.loss.name].similarity
-        scorer = Model(directory.read_tables(), similarity).scorer()
+        known = data
+        if "refit" in record.metrics:
+            # The model has learnt the validation part, too.
+            known = with_validation(data)
+        model = directory.read_model(similarity, known.train.rows)
+        scorer = model.scorer()
         # Nothing is chosen any more, so the test set may be read.
         if isinstance(data.dataset.test, SealedInteractions):
             data.dataset.test.unseal("the run is finished")
@@ -87,7 +99,8 @@ class Measurer:
             history=data.train.user_counts()[test.users],
             found=found,
             popularity=task.popularity[items],
-            scores=score_sample(scorer, data),
+            # Those that the loss has seen.
+            scores=score_sample(model.vector_scorer(), data),
             similarity=similarity,
             facts=_facts(data.dataset),
         )
@@ -100,9 +113,7 @@ class Measurer:
         return self._loaded[1]
 
 
-def hits(
-    scorer: EmbeddingScorer, task: RankingTask, *, k: int = K
-) -> tuple[np.ndarray, np.ndarray]:
+def hits(scorer: Scorer, task: RankingTask, *, k: int = K) -> tuple[np.ndarray, np.ndarray]:
     """For each relevant pair of the task, whether the item is in the user's list, and the item.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pslrec.artifacts import read_item_table
+from pslrec.artifacts import MODEL_FILES, read_item_table
 from pslrec.data.items import ItemTable, TableFile
 from pslrec.errors import PslrecError
 from pslrec.files import at_hand, is_address
@@ -88,7 +88,7 @@ class ServedModel:
             # mixed.
             directory = place.resolve()
             model = TrainedModel.load(directory)
-            fingerprint = _fingerprint(directory / "model.safetensors")
+            fingerprint = _fingerprint(directory)
             table = read_item_table(directory, model.items)
         if item_table is not None:
             table = ItemTable.read(item_table, model.items)
@@ -243,6 +243,12 @@ def _with_hidden(rules: RowRules, jobs: Sequence[ListJob]) -> RowRules:
     return replace(rules, hidden=Rows.from_lists(lists))
 
 
-def _fingerprint(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+def _fingerprint(directory: Path) -> str:
+    digests = hashlib.sha256()
+    for name in MODEL_FILES:
+        if not (directory / name).exists():
+            # Few models have all of them.
+            continue
+        with (directory / name).open("rb") as file:
+            digests.update(hashlib.file_digest(file, "sha256").digest())
+    return digests.hexdigest()[:_DIGITS]

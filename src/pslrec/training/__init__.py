@@ -15,6 +15,8 @@ from pslrec.training._events import (
     TrainingStarted,
     TryAdvanced,
     TryStarted,
+    WalksChosen,
+    WalksTried,
 )
 from pslrec.training._keeping import Store
 from pslrec.training._layout import Layout, tensors_from_first
@@ -50,6 +52,8 @@ __all__ = [
     "TrainingStarted",
     "TryAdvanced",
     "TryStarted",
+    "WalksChosen",
+    "WalksTried",
     "build_step",
     "described_memory",
     "memory_estimate",

@@ -130,6 +130,30 @@ class SettingsChosen:
     sentence: str
 
 
+@dataclass(frozen=True)
+class WalksTried:
+    """After training, while walks are chosen: after each try.
+
+    Args:
+        number: of the try, from 1.
+        validation: its value.
+    """
+
+    number: int
+    validation: float
+
+
+@dataclass(frozen=True)
+class WalksChosen:
+    """After training, when walks have been chosen.
+
+    Args:
+        sentence: what was chosen and why.
+    """
+
+    sentence: str
+
+
 Event = (
     TryStarted
     | TryAdvanced
@@ -140,5 +164,7 @@ Event = (
     | BatchFinished
     | EpochFinished
     | CheckpointSaved
+    | WalksTried
+    | WalksChosen
 )
 Listener = Callable[[Event], None]

@@ -1,6 +1,7 @@
 """What every export is: a function that writes files into a directory and describes them."""
 
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from pslrec.errors import ConfigError
 from pslrec.files import explained, whole_directory, write_text
 from pslrec.inference import TrainedModel
 from pslrec.registry import Registry
+
+logger = logging.getLogger(__name__)
 
 Index = Literal["flat", "ivf", "hnsw"]
 
@@ -55,6 +58,12 @@ def export(
         The content of `export.json`: which model it is, what was written and what was measured.
     """
     exporter = EXPORTS[to]
+    if model.walks is not None:
+        logger.warning(
+            "the export has the vectors of the model and not its walks, so lists made from it "
+            "differ and are less accurate; train with `walks.weight` = 0 for a model of vectors "
+            "alone"
+        )
     with explained(path, "written to", error=ConfigError):
         if path.exists() and any(path.iterdir()):
             raise ConfigError(f"{path} is not empty; choose another directory")
@@ -62,6 +71,8 @@ def export(
     with whole_directory(path, error=ConfigError) as directory:
         written = exporter(model, directory, options or ExportOptions())
         description = {"format": to, **model.information, **written}
+        if model.walks is not None:
+            description["left_out"] = ["walks"]
         text = json.dumps(description, indent=2)
         write_text(directory / "export.json", f"{text}\n", error=ConfigError)
     return description

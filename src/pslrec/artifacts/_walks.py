@@ -1,0 +1,211 @@
+"""Walks: a part of a model that counts which items people have together, beside its vectors.
+
+Vectors of a few dimensions tell which region of a large catalogue somebody likes, and hardly which
+of a hundred alike items. Walks tell just that.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from pslrec.artifacts._format import ArtifactError
+from pslrec.baselines import walk_matrix
+from pslrec.data import Interactions
+from pslrec.evaluation import EmbeddingScorer
+from pslrec.files import read_tensors, write_tensors
+from pslrec.rows import Rows
+
+WALKS_FILE = "walks.safetensors"
+LARGEST_WEIGHT = 1e6
+
+
+# Without `eq`: comparing matrices gives no single truth value.
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Adds to the score of each item the probability that a random walk from the history ends there.
+
+    A walk starts at one of the user's items, goes to somebody who has it, and on to another item of
+    theirs; `pslrec.baselines.walk_matrix` says how steps are weighed. The probabilities of a user
+    sum up to 1.
+
+    Args:
+        matrix: from item to item, each row with a sum of 1, or empty where a walk cannot go on.
+        weight: what a probability of 1 adds to a score.
+        columns: the item that each column of scores stands for, where these are not all items in
+            order.
+
+    >>> matrix = csr_matrix([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> scores = torch.zeros(1, 3)
+    >>> Walks(matrix, weight=8.0).add_to(scores, Rows.from_lists([[0, 1]]))
+    >>> scores
+    tensor([[4., 2., 2.]])
+    """
+
+    matrix: csr_matrix
+    weight: float
+    columns: np.ndarray | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        interactions: Interactions,
+        *,
+        weight: float,
+        neighbours: int,
+        transition_exponent: float,
+        popularity_exponent: float,
+    ) -> Self:
+        """Count walks.
+
+        Args:
+            interactions: that people are known by.
+            weight: what a probability of 1 adds to a score.
+            neighbours: items that a walk can lead to from each item, the likeliest ones.
+            transition_exponent: below 1, rare and frequent steps are evened out.
+            popularity_exponent: how much popular items count less as the end of a walk.
+        """
+        matrix = walk_matrix(
+            interactions,
+            neighbours=neighbours,
+            transition_exponent=transition_exponent,
+            popularity_exponent=popularity_exponent,
+            normalize=True,
+        )
+        return cls(matrix.astype(np.float32), weight)
+
+    def add_to(self, scores: Tensor, histories: Rows, *, chosen: np.ndarray | None = None) -> None:
+        """Add the weighted probabilities to scores, in place.
+
+        Args:
+            scores: one row per history, float32.
+            histories: the items that walks start from.
+            chosen: which columns these scores are of; all by default.
+        """
+        ends = self._weighted(histories)
+        columns = self.columns
+        if columns is None:
+            columns = chosen
+        elif chosen is not None:
+            columns = columns[chosen]
+        if columns is not None:
+            ends = ends[:, columns]
+        rows = np.repeat(np.arange(len(histories)), np.diff(ends.indptr))
+        scores.numpy()[rows, ends.indices] += ends.data
+
+    def of_pairs(self, histories: Rows, items: np.ndarray) -> Tensor:
+        """What is added to the score of each history for the item at the same place.
+
+        Args:
+            histories: the items that walks start from.
+            items: as many as histories.
+        """
+        ends = self._weighted(histories)
+        if self.columns is not None:
+            items = self.columns[items]
+        added = ends[np.arange(len(items)), items]
+        return torch.from_numpy(np.asarray(added, dtype=np.float32).ravel())
+
+    def _weighted(self, histories: Rows) -> csr_matrix:
+        """The probabilities of every history, times the weight."""
+        ones = np.ones(len(histories.items), dtype=np.float32)
+        parts = (ones, histories.items, histories.offsets)
+        started = csr_matrix(parts, shape=(len(histories), self.matrix.shape[0]))
+        ends = started @ self.matrix
+        # Not the number of items: from some of them no walk goes on.
+        sums = ends.sum(axis=1).A1
+        # Rows without entries have a sum of 0, and are not asked for.
+        rows = np.repeat(np.arange(len(histories)), np.diff(ends.indptr))
+        ends.data *= (self.weight / sums[rows]).astype(np.float32)
+        return ends
+
+    def of_items(self, items: np.ndarray) -> "Walks":
+        """The same walks for scores with other columns, several of which may be the same item.
+
+        Args:
+            items: the item that each column stands for.
+        """
+        return Walks(self.matrix, self.weight, items)
+
+    def write(self, path: Path) -> None:
+        """Write `walks.safetensors`.
+
+        Args:
+            path: directory of the run.
+        """
+        tensors = {
+            "offsets": torch.from_numpy(self.matrix.indptr.astype(np.int64)),
+            "items": torch.from_numpy(self.matrix.indices.astype(np.int32)),
+            "probabilities": torch.from_numpy(self.matrix.data),
+        }
+        metadata = {"weight": repr(self.weight)}
+        write_tensors(path / WALKS_FILE, tensors, metadata, error=ArtifactError)
+
+    @classmethod
+    def read(cls, path: Path, *, n_items: int) -> Self | None:
+        """Read the walks of a run; `None` if it has none.
+
+        Args:
+            path: directory of the run.
+            n_items: of its catalogue.
+        """
+        file = path / WALKS_FILE
+        if not file.exists():
+            return None
+        tensors, metadata = read_tensors(file, error=ArtifactError)
+        try:
+            weight = float(metadata["weight"])
+            parts = (
+                tensors["probabilities"].numpy(),
+                tensors["items"].numpy(),
+                tensors["offsets"].numpy(),
+            )
+            matrix = csr_matrix(parts, shape=(n_items, n_items))
+            matrix.check_format(full_check=True)
+            matrix.eliminate_zeros()
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{file} must hold walks over {n_items} items: {error}") from error
+        has_probabilities = np.isfinite(matrix.data).all() and (matrix.data >= 0).all()
+        if not has_probabilities or not 0 < weight <= LARGEST_WEIGHT:
+            raise ArtifactError(
+                f"{file} must hold probabilities, and a weight above 0 of at most "
+                f"{LARGEST_WEIGHT:g}"
+            )
+        return cls(matrix.astype(np.float32), weight)
+
+
+class WalkingScorer:
+    """Inner products of vectors, and walks from the users' histories added to them.
+
+    Args:
+        vectors: scores without walks.
+        walks: what is added.
+        histories: the items of each user.
+    """
+
+    # Not one of vectors: whoever computes its scores from vectors alone would leave the walks out.
+
+    def __init__(self, vectors: EmbeddingScorer, walks: Walks, histories: Rows) -> None:
+        self.vectors = vectors
+        self.walks = walks
+        self.histories = histories
+
+    @property
+    def n_users(self) -> int:
+        """Users that can be scored."""
+        return self.vectors.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Items of the catalogue."""
+        return self.vectors.n_items
+
+    def score(self, users: np.ndarray) -> Tensor:
+        """Scores of the users, one row each."""
+        scores = self.vectors.score(users)
+        self.walks.add_to(scores, self.histories.select(np.asarray(users)))
+        return scores

@@ -1,0 +1,227 @@
+"""Walks beside the vectors of a trained model: chosen on validation, fitted to the training data."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from pslrec.artifacts import Model, RunDirectory, WalkingScorer, Walks
+from pslrec.config import RunConfig
+from pslrec.distributed import Group
+from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
+from pslrec.experiment._evaluating import SELECTION_K
+from pslrec.experiment._inputs import TrainingData
+from pslrec.training import Listener, WalksChosen, WalksTried
+
+WEIGHT = "walks.weight"
+TRANSITION = "walks.transition_exponent"
+POPULARITY = "walks.popularity_exponent"
+# What is tried, from the first place in the direction that improves. The weights are for half
+# cosines; other scores may have any scale.
+WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+FIRST_WEIGHT = 8.0
+GRIDS: dict[str, tuple[float, ...]] = {
+    POPULARITY: (0.0, 0.2, 0.4, 0.6),
+    TRANSITION: (0.5, 0.8),
+}
+# The standard deviation of the half cosines of a user with all items, about.
+USUAL_SPREAD = 0.1
+USERS_OF_SPREAD = 100
+# Two settings are compared user by user, so that some thousands tell them apart.
+MOST_USERS = 4_000
+# Every item is compared with all others, so that beyond this walks take longer than training.
+MOST_ITEMS = 100_000
+
+
+def with_walks(
+    config: RunConfig,
+    data: TrainingData,
+    model: Model,
+    *,
+    directory: RunDirectory | None = None,
+    listeners: Sequence[Listener] = (),
+    group: Group | None = None,
+) -> tuple[RunConfig, Model]:
+    """Add walks to a trained model, as `walks.weight` says.
+
+    Args:
+        config: complete.
+        data: what the model was trained on; its validation part chooses where the weight is `auto`.
+        model: the trained vectors.
+        directory: of the run, which keeps the walks and what was chosen.
+        listeners: are told what was tried and chosen.
+        group: processes that train together.
+
+    Returns:
+        The configuration with numbers in the place of `auto`, and the model.
+    """
+    if config.walks.weight == "auto":
+        group = group or Group()
+        settings = group.from_first(_chosen(config, data, model, listeners))
+        names = sorted({*config.auto.chosen, *settings})
+        config = RunConfig.from_settings({**settings, "auto.chosen": tuple(names)}, base=config)
+        if directory is not None:
+            # A run that is stopped from here on and resumed does not choose again.
+            directory.rewrite_config(config.to_toml())
+    section = config.walks
+    if not section.weight:
+        return config, model
+    walks = Walks.fit(
+        data.train,
+        weight=float(section.weight),
+        neighbours=section.neighbours,
+        transition_exponent=section.transition_exponent,
+        popularity_exponent=section.popularity_exponent,
+    )
+    if directory is not None:
+        directory.write_walks(walks)
+    return config, replace(model, walks=walks, histories=data.train.rows)
+
+
+def _chosen(
+    config: RunConfig, data: TrainingData, model: Model, listeners: Sequence[Listener]
+) -> dict[str, Any]:
+    """The settings of the walks, by a search on validation."""
+    why_not = _why_not(data)
+    if why_not:
+        sentence = f"walks: none, as {why_not}"
+        settings: dict[str, Any] = {WEIGHT: 0.0}
+    else:
+        search = _Search(config, data, model, listeners)
+        settings = search.run()
+        sentence = search.sentence
+    for listener in listeners:
+        listener(WalksChosen(sentence))
+    return settings
+
+
+def _why_not(data: TrainingData) -> str:
+    validation = data.dataset.validation
+    if validation is None or not len(validation):
+        return "there is no validation part to choose by"
+    n_items = data.train.n_items
+    if n_items > MOST_ITEMS:
+        return f"there are {n_items:,} items, more than {MOST_ITEMS:,}"
+    return ""
+
+
+class _Search:
+    """Goes along one setting after the other while validation improves."""
+
+    def __init__(
+        self, config: RunConfig, data: TrainingData, model: Model, listeners: Sequence[Listener]
+    ) -> None:
+        self._config = config
+        self._data = data
+        self._vectors = model.vector_scorer()
+        self._listeners = listeners
+        self._fitted: dict[tuple[float, float], Walks] = {}
+        # The values of all users, by weight and exponents.
+        self._by_user: dict[tuple[float, ...], np.ndarray] = {}
+        self._unit = _unit(self._vectors, model.similarity)
+        self.sentence = ""
+
+    def run(self) -> dict[str, Any]:
+        """The best settings; a weight of 0 if walks do not help by more than chance."""
+        without = self._values(self._vectors)
+        given = self._config.given()
+        open_exponents = [name for name in GRIDS if name not in given]
+        settings = {
+            WEIGHT: FIRST_WEIGHT,
+            TRANSITION: self._config.walks.transition_exponent,
+            POPULARITY: self._config.walks.popularity_exponent,
+        }
+        settings = self._climb(settings, WEIGHT, WEIGHTS)
+        for name in open_exponents:
+            settings = self._climb(settings, name, GRIDS[name])
+        settings = self._climb(settings, WEIGHT, WEIGHTS)
+        leads = self._values_with(settings) - without
+        chance = leads.std() / math.sqrt(len(leads))
+        figures = (
+            f"NDCG@{SELECTION_K} of {len(leads):,} users on validation "
+            f"{self._values_with(settings).mean():.4f} with them, {without.mean():.4f} without"
+        )
+        if leads.mean() <= chance:
+            self.sentence = f"walks: none, as they lead by less than chance ({figures})"
+            return {WEIGHT: 0.0}
+        weight = float(f"{settings[WEIGHT] * self._unit:.3g}")
+        self.sentence = (
+            f"walks: weight {weight:g}, popularity exponent {settings[POPULARITY]:g}, transition "
+            f"exponent {settings[TRANSITION]:g}; {figures}"
+        )
+        chosen = {name: settings[name] for name in open_exponents}
+        return {WEIGHT: weight, **chosen}
+
+    def _climb(
+        self, settings: dict[str, float], name: str, grid: Sequence[float]
+    ) -> dict[str, float]:
+        """Go along the values of one setting, up and else down, for as long as it improves."""
+        if settings[name] not in grid:
+            return settings
+        start = grid.index(settings[name])
+        for step in (1, -1):
+            place = start
+            while 0 <= place + step < len(grid):
+                tried = {**settings, name: grid[place + step]}
+                if self._value(tried) <= self._value(settings):
+                    break
+                settings = tried
+                place += step
+            if place != start:
+                break
+        return settings
+
+    def _value(self, settings: Mapping[str, float]) -> float:
+        return float(self._values_with(settings).mean())
+
+    def _values_with(self, settings: Mapping[str, float]) -> np.ndarray:
+        key = tuple(settings.values())
+        if key not in self._by_user:
+            fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
+            walks = replace(fitted, weight=settings[WEIGHT] * self._unit)
+            model = WalkingScorer(self._vectors, walks, self._data.train.rows)
+            self._by_user[key] = self._values(model)
+            tried = WalksTried(len(self._by_user), float(self._by_user[key].mean()))
+            for listener in self._listeners:
+                listener(tried)
+        return self._by_user[key]
+
+    def _walks(self, transition_exponent: float, popularity_exponent: float) -> Walks:
+        key = (transition_exponent, popularity_exponent)
+        if key not in self._fitted:
+            self._fitted[key] = Walks.fit(
+                self._data.train,
+                weight=FIRST_WEIGHT,
+                neighbours=self._config.walks.neighbours,
+                transition_exponent=transition_exponent,
+                popularity_exponent=popularity_exponent,
+            )
+        return self._fitted[key]
+
+    def _values(self, scorer: Scorer) -> np.ndarray:
+        section = self._config.evaluation
+        result = evaluate(
+            scorer,
+            self._data.dataset,
+            split="validation",
+            k=(SELECTION_K,),
+            protocol=section.protocol,
+            metrics=("ndcg",),
+            memory_budget=section.memory_megabytes * 2**20,
+            n_users=MOST_USERS,
+            seed=self._config.data.validation_seed,
+        )
+        return result.per_user[f"ndcg@{SELECTION_K}"]
+
+
+def _unit(vectors: EmbeddingScorer, similarity: str) -> float:
+    """What a weight of 1 is for scores that are not half cosines: their spread, by the usual one."""
+    if similarity == "half-cosine":
+        return 1.0
+    places = np.linspace(0, vectors.n_users - 1, num=min(vectors.n_users, USERS_OF_SPREAD))
+    scores = vectors.score(places.astype(np.int64))
+    spread = float(torch.std(scores, dim=1).mean())
+    return spread / USUAL_SPREAD
