@@ -73,6 +73,8 @@ UNSEEN = ("InstEval", "MovieLens-small", "FilmTrust")
 SEEDS = (2024, 2025, 2026)
 # Most published rows have 64 dimensions, which are the default; this is what more of them bring.
 WIDE = "auto, d = 256"
+# Vectors alone, as `auto` made them before it had walks.
+ALONE = ", without walks"
 # Matrices of items by items, whose inverse or regressions take longer than a training here.
 MOST_ITEMS = {"ease": 20_000, "edlae": 10_000, "slim": 10_000}
 # Tries of a baseline's search where a single one takes a minute or more.
@@ -95,10 +97,14 @@ def data_settings(name: str, directory: Path) -> dict[str, Any]:
 
 def settings_of(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str, Any]:
     """What is asked of a contestant that is trained."""
+    is_alone = contestant.endswith(ALONE)
+    contestant = contestant.removesuffix(ALONE)
     preset = "best" if contestant == "best" else "auto"
     settings = preset_settings(preset)
     if contestant == WIDE:
         settings["backbone.dimension"] = 256
+    if is_alone:
+        settings["walks.weight"] = 0.0
     return {
         **settings,
         **data,
@@ -112,6 +118,7 @@ def settings_of(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str
 def trained(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str, Any]:
     """Train a contestant and evaluate it on the test part."""
     settings = settings_of(data, contestant, seed)
+    contestant = contestant.removesuffix(ALONE)
     if contestant == "auto, refitted":
         settings |= {"training.refit": True, "evaluation.protocol": "strict"}
     if contestant == "auto, epoch on test":
@@ -133,6 +140,9 @@ def trained(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str, An
                 "learning_rate": options.training.learning_rate,
                 "epochs": options.training.epochs,
                 "best_epoch": result.metrics["best_epoch"],
+                "walks": options.walks.weight,
+                "popularity_exponent": options.walks.popularity_exponent,
+                "transition_exponent": options.walks.transition_exponent,
             }
         ),
     }
@@ -176,6 +186,8 @@ def contestants_of(name: str) -> list[tuple[str, int]]:
             found.append((row, SEEDS[0]))
     found.append((WIDE, SEEDS[0]))
     found.append(("best", SEEDS[0]))
+    for seed in SEEDS:
+        found.append((f"auto{ALONE}", seed))
     for row in sorted(BASELINES):
         found.append((row, 0))
     return found

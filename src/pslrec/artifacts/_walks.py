@@ -107,7 +107,8 @@ class Walks:
         ends = self._weighted(histories)
         if self.columns is not None:
             items = self.columns[items]
-        added = ends[np.arange(len(items)), items]
+        # Copied, as scipy cannot take what is read-only.
+        added = ends[np.arange(len(items)), np.array(items)]
         return torch.from_numpy(np.asarray(added, dtype=np.float32).ravel())
 
     def _weighted(self, histories: Rows) -> csr_matrix:

@@ -32,8 +32,8 @@ def walk_matrix(
     >>> log = Interactions.from_ids(["ann", "ann", "bob"], ["tea", "milk", "tea"])
     >>> options = {"neighbours": 5, "transition_exponent": 1.0, "popularity_exponent": 0.0}
     >>> walk_matrix(log, **options, normalize=False).toarray()
-    array([[0.  , 0.25],
-           [0.5 , 0.  ]], dtype=float32)
+    array([[0.  , 0.5 ],
+           [0.25, 0.  ]], dtype=float32)
     """
     histories = binary_matrix(interactions)
     by_item = histories.T.tocsr()

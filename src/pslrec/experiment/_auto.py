@@ -287,7 +287,7 @@ class _Race:
         self._settings = ruled_settings(config, data)
         self._tries: list[Tried] = []
         self._remarks: list[str] = []
-        self._why_no_race = _why_no_race(data.dataset)
+        self._why_no_race = why_no_race(data.dataset)
         plan = plan_of(self._complete({}), data)
         self._epochs = plan.epochs
         self._folds = plan.folds
@@ -629,7 +629,8 @@ def _options_of(backbone: str) -> set[str]:
     return {parameter.name for parameter in constructor_parameters(BACKBONES[backbone])}
 
 
-def _why_no_race(dataset: Dataset) -> str:
+def why_no_race(dataset: Dataset) -> str:
+    """Why nothing can be chosen on the validation part; empty if something can."""
     validation = dataset.validation
     if validation is None or not len(validation):
         return "there is no validation part to choose by"

@@ -12,6 +12,7 @@ from pslrec.artifacts import Model, RunDirectory, WalkingScorer, Walks
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
+from pslrec.experiment._auto import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
 from pslrec.experiment._inputs import TrainingData
 from pslrec.training import Listener, WalksChosen, WalksTried
@@ -32,6 +33,9 @@ USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
 # Two settings are compared user by user, so that some thousands tell them apart.
 MOST_USERS = 4_000
+# The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
+# errors of the mean difference.
+LEAD = 2.0
 # Every item is compared with all others, so that beyond this walks take longer than training.
 MOST_ITEMS = 100_000
 
@@ -99,9 +103,9 @@ def _chosen(
 
 
 def _why_not(data: TrainingData) -> str:
-    validation = data.dataset.validation
-    if validation is None or not len(validation):
-        return "there is no validation part to choose by"
+    reason = why_no_race(data.dataset)
+    if reason:
+        return reason
     n_items = data.train.n_items
     if n_items > MOST_ITEMS:
         return f"there are {n_items:,} items, more than {MOST_ITEMS:,}"
@@ -139,7 +143,7 @@ class _Search:
             settings = self._climb(settings, name, GRIDS[name])
         settings = self._climb(settings, WEIGHT, WEIGHTS)
         leads = self._values_with(settings) - without
-        chance = leads.std() / math.sqrt(len(leads))
+        chance = LEAD * leads.std() / math.sqrt(len(leads))
         figures = (
             f"NDCG@{SELECTION_K} of {len(leads):,} users on validation "
             f"{self._values_with(settings).mean():.4f} with them, {without.mean():.4f} without"

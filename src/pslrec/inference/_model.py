@@ -193,7 +193,7 @@ class TrainedModel:
         if exclude_seen:
             hidden = self.seen.select(users.numpy())
         vectors = self.user_vectors[users]
-        walks = self._walks_from(self._train.rows.select(users.numpy()))
+        walks = self._walks_from(self._histories.select(users.numpy()))
         top = self._top(vectors, k, hidden, items, rules, walks)
         return _without_empty(top, ~vectors.any(dim=1))
 
@@ -281,7 +281,7 @@ class TrainedModel:
         items = checked_rows(item_rows, self.n_items, "item_rows")
         scores = (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
         if self.walks is not None:
-            histories = self._train.rows.select(users.numpy())
+            histories = self._histories.select(users.numpy())
             scores += self.walks.of_pairs(histories, items.numpy())
         return scores
 
@@ -290,7 +290,14 @@ class TrainedModel:
         vectors = EmbeddingScorer(self.user_vectors, self.item_vectors)
         if self.walks is None:
             return vectors
-        return WalkingScorer(vectors, self.walks, self._train.rows)
+        return WalkingScorer(vectors, self.walks, self._histories)
+
+    @property
+    def _histories(self) -> Rows:
+        """What the users are known by: a refitted run has learnt its validation part, too."""
+        if "refit" in self._run.metrics:
+            return self.seen
+        return self._train.rows
 
     def _walks_from(self, histories: Rows) -> WalksFrom | None:
         if self.walks is None:

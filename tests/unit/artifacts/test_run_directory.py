@@ -69,16 +69,16 @@ def test_a_directory_in_which_beginning_was_cut_short_can_be_begun_again(
     assert RunDirectory(begun).read_config() == {"loss": {"name": "bpr"}}
 
 
-@pytest.mark.parametrize("content", ["2\n", "", "\x00\x01"])
+@pytest.mark.parametrize("content", ["3\n", "", "\x00\x01"])
 def test_another_format_is_explained(begun: Path, content: str) -> None:
     (begun / "format").write_text(content)
     with pytest.raises(
         ArtifactError,
-        match=r"was written in format .*, this version reads format 1; train it again",
+        match=r"was written in format .*, this version reads formats 1 and 2; train it again",
     ):
         check_format(begun)
     with (
-        pytest.raises(ArtifactError, match="this version reads format 1"),
+        pytest.raises(ArtifactError, match="this version reads formats 1 and 2"),
         RunDirectory(begun, resume=True),
     ):
         pass
