@@ -56,11 +56,13 @@ def facts_of(model: TrainedModel, config: RunConfig) -> dict[str, str]:
         "data": f"{model.n_users:,} users, {model.n_items:,} items, {len(model.seen.items):,} pairs",
         "model": f"{loss} on {config.backbone.name}, {model.dimension} dimensions",
     }
+    if model.walks is not None:
+        facts["model"] += f", walks of weight {model.walks.weight:g}"
     values = flat_settings(config.model_dump(exclude_none=True))
     chosen = []
     for name in config.auto.chosen:
         value = values.get(name)
-        is_said_above = name.startswith("backbone.") or name == "loss.temperature"
+        is_said_above = name.startswith(("backbone.", "walks.")) or name == "loss.temperature"
         if is_said_above or not isinstance(value, int | float | str):
             continue
         shown = value

@@ -1,0 +1,167 @@
+"""Walks: probabilities counted by hand, and added to the right scores."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks
+from pslrec.artifacts._walks import WALKS_FILE
+from pslrec.data import Interactions
+from pslrec.data._synthetic import planted_tastes
+from pslrec.evaluation import VectorScorer
+from pslrec.files import write_tensors
+from pslrec.rows import Rows
+
+N_USERS, N_ITEMS = 30, 20
+
+
+@pytest.fixture(scope="module")
+def log() -> Interactions:
+    return planted_tastes(N_USERS, N_ITEMS).interactions
+
+
+@pytest.fixture(scope="module")
+def walks(log: Interactions) -> Walks:
+    return Walks.fit(
+        log, weight=8.0, neighbours=6, transition_exponent=0.7, popularity_exponent=0.3
+    )
+
+
+def probabilities_by_hand(log: Interactions, history: list[int]) -> np.ndarray:
+    """One item, one common user and one neighbour after the other."""
+    people = [set(log.items[log.users == user].tolist()) for user in range(log.n_users)]
+    owners = [sum(item in own for own in people) for item in range(log.n_items)]
+    total = np.zeros(log.n_items)
+    for start in history:
+        weights = np.zeros(log.n_items)
+        for own in people:
+            if start not in own:
+                continue
+            for end in own - {start}:
+                step = owners[start] ** -0.7 * len(own) ** -0.7
+                weights[end] += step / owners[end] ** 0.3
+        # Of equal ones the lower row is kept, so small differences are rounded away.
+        order = sorted(range(log.n_items), key=lambda item: (-round(weights[item], 6), item))
+        kept = np.zeros(log.n_items)
+        kept[order[:6]] = weights[order[:6]]
+        if kept.sum() > 0:
+            total += kept / kept.sum()
+    return total / total.sum()
+
+
+@pytest.mark.parametrize("user", [0, 7, 29])
+def test_probabilities_are_those_counted_by_hand(
+    log: Interactions, walks: Walks, user: int
+) -> None:
+    history = log.rows.list_of(user).tolist()
+    scores = torch.zeros(1, N_ITEMS)
+    walks.add_to(scores, Rows.from_lists([history]))
+    expected = 8.0 * probabilities_by_hand(log, history)
+    np.testing.assert_allclose(scores[0].numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_added_sums_up_to_the_weight(log: Interactions, walks: Walks) -> None:
+    scores = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(scores, log.rows)
+    torch.testing.assert_close(scores.sum(dim=1), torch.full((N_USERS,), 8.0))
+
+
+def test_a_user_gets_the_same_alone_and_among_others(log: Interactions, walks: Walks) -> None:
+    together = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(together, log.rows)
+    for user in (3, 0):
+        alone = torch.zeros(1, N_ITEMS)
+        walks.add_to(alone, log.rows.select(np.array([user])))
+        assert torch.equal(alone[0], together[user])
+
+
+def test_an_empty_history_and_unknown_neighbours_add_nothing() -> None:
+    log = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
+    walks = Walks.fit(
+        log, weight=8.0, neighbours=5, transition_exponent=1.0, popularity_exponent=0.0
+    )
+    scores = torch.ones(2, 2)
+    walks.add_to(scores, Rows.from_lists([[], [0]]))
+    assert torch.equal(scores, torch.ones(2, 2))
+
+
+def test_chosen_columns_get_what_they_get_among_all(log: Interactions, walks: Walks) -> None:
+    everything = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(everything, log.rows)
+    chosen = np.array([17, 2, 5])
+    part = torch.zeros(N_USERS, 3)
+    walks.add_to(part, log.rows, chosen=chosen)
+    assert torch.equal(part, everything[:, chosen])
+
+
+def test_a_new_item_gets_what_its_parent_gets_and_takes_it_from_nobody(
+    log: Interactions, walks: Walks
+) -> None:
+    everything = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(everything, log.rows)
+    extended = walks.of_items(np.array([*range(N_ITEMS), 4]))
+    scores = torch.zeros(N_USERS, N_ITEMS + 1)
+    extended.add_to(scores, log.rows)
+    assert torch.equal(scores[:, :-1], everything)
+    assert torch.equal(scores[:, -1], everything[:, 4])
+    some = torch.zeros(N_USERS, 2)
+    extended.add_to(some, log.rows, chosen=np.array([N_ITEMS, 3]))
+    assert torch.equal(some, everything[:, [4, 3]])
+    pairs = extended.of_pairs(log.rows, np.full(N_USERS, N_ITEMS))
+    assert torch.equal(pairs, everything[:, 4])
+
+
+def test_walks_come_back_from_their_file(log: Interactions, walks: Walks, tmp_path: Path) -> None:
+    assert Walks.read(tmp_path, n_items=N_ITEMS) is None
+    walks.write(tmp_path)
+    again = Walks.read(tmp_path, n_items=N_ITEMS)
+    assert again is not None
+    before, after = torch.zeros(N_USERS, N_ITEMS), torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(before, log.rows)
+    again.add_to(after, log.rows)
+    assert torch.equal(before, after)
+
+
+DAMAGES = {
+    "items beyond the catalogue": ({"items": torch.tensor([0, 99], dtype=torch.int32)}, {}),
+    "probabilities that are no numbers": ({"probabilities": torch.tensor([0.5, torch.nan])}, {}),
+    "negative probabilities": ({"probabilities": torch.tensor([0.5, -0.5])}, {}),
+    "too few offsets": ({"offsets": torch.tensor([0, 2])}, {}),
+    "a weight of 0": ({}, {"weight": "0"}),
+    "a weight that is a word": ({}, {"weight": "much"}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_explained(damage: str, tmp_path: Path) -> None:
+    tensors = {
+        "offsets": torch.tensor([0, 1, 2]),
+        "items": torch.tensor([1, 0], dtype=torch.int32),
+        "probabilities": torch.tensor([1.0, 1.0]),
+    }
+    changed, metadata = DAMAGES[damage]
+    write_tensors(tmp_path / WALKS_FILE, {**tensors, **changed}, {"weight": "8.0", **metadata})
+    with pytest.raises(ArtifactError, match=rf"{WALKS_FILE} must hold"):
+        Walks.read(tmp_path, n_items=2)
+
+
+def test_the_scorer_adds_walks_and_is_not_taken_for_vectors(
+    log: Interactions, walks: Walks
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    tables = {
+        "users": torch.randn(N_USERS, 4, generator=generator),
+        "items": torch.randn(N_ITEMS, 4, generator=generator),
+    }
+    model = Model(tables, "half-cosine", walks, log.rows)
+    scorer = model.scorer()
+    assert isinstance(scorer, WalkingScorer)
+    assert not isinstance(scorer, VectorScorer)
+    users = np.array([9, 2])
+    expected = model.vector_scorer().score(users)
+    walks.add_to(expected, log.rows.select(users))
+    assert torch.equal(scorer.score(users), expected)
+    with pytest.raises(ValueError, match="`histories` must be given"):
+        Model(tables, "half-cosine", walks).scorer()

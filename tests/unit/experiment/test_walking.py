@@ -1,0 +1,211 @@
+"""Walks of a run: chosen on validation, kept with the run, the same in every door."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pslrec import Recommender
+from pslrec.config import RunConfig
+from pslrec.data import Dataset, Interactions
+from pslrec.data._sealing import SealedTestError
+from pslrec.data.splits import iid_split
+from pslrec.experiment import _walking as walking
+from pslrec.experiment import evaluate_run, run
+from pslrec.inference import TrainedModel
+from pslrec.recommender.exports import export
+from pslrec.training import Event, WalksChosen
+
+N_USERS, N_PAIRS = 240, 60
+
+
+def twins(n_users: int = N_USERS) -> Dataset:
+    """Items come in pairs that people have together: too many for vectors of two dimensions."""
+    draws = np.random.default_rng(0)
+    users, items = [], []
+    for user in range(n_users):
+        for pair in draws.choice(N_PAIRS, size=6, replace=False):
+            users += [user, user]
+            items += [2 * pair, 2 * pair + 1]
+    return iid_split(Interactions.from_ids(users, items))
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return twins()
+
+
+def settings(**more: object) -> dict[str, object]:
+    return {
+        "backbone.name": "history",
+        "backbone.dimension": 2,
+        "training.epochs": 2,
+        "walks.weight": "auto",
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+
+
+def configured(**more: object) -> RunConfig:
+    return RunConfig.from_settings(settings(**more))
+
+
+def test_auto_takes_walks_where_vectors_cannot_tell_items_apart(dataset: Dataset) -> None:
+    told: list[Event] = []
+    result = run(configured(), data=dataset, listeners=[told.append])
+    alone = run(configured(walks__weight=0.0), data=dataset)
+    assert result.metrics["test"]["ndcg@20"] > 1.5 * alone.metrics["test"]["ndcg@20"]
+    assert isinstance(result.config.walks.weight, float)
+    assert result.config.walks.weight > 0
+    assert {"walks.weight", "walks.popularity_exponent"} <= set(result.config.auto.chosen)
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert chosen.startswith(f"walks: weight {result.config.walks.weight:g}, ")
+    assert "240 users on validation" in chosen
+    # Training itself has not changed.
+    assert torch.equal(result.model.user_vectors, alone.model.user_vectors)
+
+
+def test_what_was_chosen_runs_again_without_a_search(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(configured(), data=dataset)
+    monkeypatch.setattr(walking, "_Search", None)
+    again = run(RunConfig.checked(tomllib.loads(first.config.to_toml())), data=dataset)
+    assert again.metrics["test"] == first.metrics["test"]
+
+
+def test_exponents_that_were_given_are_kept(dataset: Dataset) -> None:
+    result = run(configured(walks__popularity_exponent=0.35), data=dataset)
+    assert result.config.walks.popularity_exponent == 0.35
+    assert "walks.popularity_exponent" not in result.config.auto.chosen
+
+
+def test_few_users_and_no_validation_choose_nothing_and_say_so() -> None:
+    for data, options, why in (
+        (twins(60), {}, "too few to tell settings apart"),
+        (twins(), {"data__validation": "none"}, "there is no validation part to choose by"),
+    ):
+        told: list[Event] = []
+        result = run(configured(**options), data=data, listeners=[told.append])
+        assert result.config.walks.weight == 0
+        assert result.model.walks is None
+        (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+        assert chosen.startswith("walks: none, as ")
+        assert why in chosen
+
+
+def test_walks_that_do_not_lead_by_more_than_chance_are_left_out() -> None:
+    draws = np.random.default_rng(1)
+    users = np.repeat(np.arange(300), 8)
+    items = np.concatenate([draws.choice(50, size=8, replace=False) for _ in range(300)])
+    result = run(configured(), data=iid_split(Interactions.from_ids(users, items)))
+    assert result.config.walks.weight == 0
+
+
+def test_large_catalogues_do_without(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "MOST_ITEMS", 10)
+    assert run(configured(), data=dataset).config.walks.weight == 0
+
+
+def test_the_choice_never_reads_the_test_part(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = []
+    original = walking._Search.run
+
+    def watched(self: walking._Search) -> dict[str, float]:
+        found = original(self)
+        try:
+            _ = self._data.dataset.test.items
+        except SealedTestError:
+            sealed.append(True)
+        return found
+
+    monkeypatch.setattr(walking._Search, "run", watched)
+    run(configured(), data=dataset)
+    assert sealed == [True]
+
+
+def test_weights_are_scaled_to_scores_that_are_not_cosines(dataset: Dataset) -> None:
+    result = run(configured(loss__name="bpr", sampling__negatives=1), data=dataset)
+    spread = float(result.model.vector_scorer().score(np.arange(N_USERS)).std(dim=1).mean())
+    assert isinstance(result.config.walks.weight, float)
+    steps = result.config.walks.weight / (spread / walking.USUAL_SPREAD)
+    assert np.isclose(walking.WEIGHTS, steps, rtol=0.1).any()
+
+
+@pytest.fixture(scope="module")
+def log_file(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "log.csv"
+    everything = [dataset.train.to_frame(), dataset.test.to_frame()]
+    lines = ["user,item"]
+    for frame in everything:
+        lines += [f"{user},{item}" for user, item in frame.select("user", "item").iter_rows()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_run_directory_keeps_walks_for_every_door(
+    log_file: Path, tmp_path: Path, *, refit: bool
+) -> None:
+    config = configured(data__source=str(log_file), training__refit=refit)
+    result = run(config, out=tmp_path / "run")
+    assert (tmp_path / "run" / "format").read_text() == "2\n"
+    stored = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert stored["walks"]["weight"] == result.config.walks.weight
+    # Evaluated again, as it was.
+    again = evaluate_run(tmp_path / "run", k=(20,))
+    assert again["test"]["ndcg@20"] == result.metrics["test"]["ndcg@20"]
+    # A history gets the list of the user who has it, to the bit.
+    model = TrainedModel.load(tmp_path / "run")
+    known = model.recommend(torch.arange(5), 10)
+    histories = [torch.tensor(model._histories.list_of(user)) for user in range(5)]
+    new = model.recommend_for(histories, 10, exclude_seen=False)
+    known = model.recommend(torch.arange(5), 10, exclude_seen=False)
+    assert torch.equal(new.items, known.items)
+    assert torch.equal(new.scores, known.scores)
+    # And single scores are those of the lists.
+    scores = model.score(torch.arange(5), known.items[:, 0])
+    torch.testing.assert_close(scores, known.scores[:, 0])
+    ranked = model.scorer().score(np.arange(5))
+    torch.testing.assert_close(ranked.max(dim=1).values, known.scores[:, 0])
+
+
+def test_a_run_that_stops_after_the_choice_is_resumed_with_it(
+    log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configured(data__source=str(log_file))
+    whole = run(config, out=tmp_path / "whole")
+    run(config, out=tmp_path / "stopped")
+    # As if it had been stopped while the test part was evaluated.
+    (tmp_path / "stopped" / "metrics.json").unlink()
+    monkeypatch.setattr(walking, "_Search", None)
+    resumed = run(config, out=tmp_path / "stopped", resume=True)
+    assert resumed.metrics["test"] == whole.metrics["test"]
+    files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("whole", "stopped")]
+    assert files[0] == files[1]
+
+
+def test_a_recommender_saves_and_loads_its_walks(dataset: Dataset, tmp_path: Path) -> None:
+    recommender = Recommender(backbone="history", dimension=2, epochs=2, temperature=0.1)
+    recommender.fit(dataset.train)
+    assert recommender.model_.walks is not None
+    recommender.save(tmp_path / "model")
+    again = Recommender.load(tmp_path / "model")
+    assert again.recommend([3, 5], k=5).equals(recommender.recommend([3, 5], k=5))
+    alone = Recommender(
+        backbone="history", dimension=2, epochs=2, temperature=0.1, walks__weight=0.0
+    )
+    assert alone.fit(dataset.train).model_.walks is None
+
+
+def test_an_export_says_that_it_leaves_walks_out(
+    dataset: Dataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recommender = Recommender(backbone="history", dimension=2, epochs=2, temperature=0.1)
+    model = recommender.fit(dataset.train).model_
+    found = export(model, "npz", tmp_path / "vectors")
+    assert "vectors of the model and not its walks" in caplog.text
+    assert found["left_out"] == ["walks"]
