@@ -59,11 +59,14 @@ def ndcg(scorer: Any, dataset: Any) -> tuple[float, float]:
 
 
 def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
-    """Exact training with a preset, to the end of its schedule; a race of `auto` is on the clock."""
+    """Exact training with a preset, to the end of its schedule, and walks where `auto` takes them.
+
+    All that `auto` tries is on the clock.
+    """
     from pslrec.artifacts import Model
     from pslrec.config import RunConfig, preset_settings
-    from pslrec.evaluation import EmbeddingScorer
-    from pslrec.experiment import MemoryStore, build_batches, build_model, prepare_run
+    from pslrec.evaluation import Scorer
+    from pslrec.experiment import MemoryStore, build_batches, build_model, prepare_run, with_walks
     from pslrec.training import EpochFinished, Event, Trainer
 
     clock.begin()
@@ -74,7 +77,7 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     backbone, loss = build_model(config, data.train)
     batches = build_batches(config, data)
 
-    def scorer() -> EmbeddingScorer:
+    def scorer() -> Scorer:
         return Model.of(backbone, loss.similarity).scorer()
 
     clock.mark(scorer)
@@ -86,6 +89,9 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     options = config.training.trainer_options(len(batches))
     store = MemoryStore()
     Trainer(backbone, loss, batches, options=options, store=store, listeners=(listen,)).fit()
+    _, model = with_walks(config, data, Model.of(backbone, loss.similarity))
+    if model.walks is not None:
+        clock.mark(model.scorer)
 
 
 def train_rival(kind: str, dataset: Any, settings: dict[str, Any], clock: Clock) -> None:

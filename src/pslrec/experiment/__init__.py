@@ -19,6 +19,7 @@ from pslrec.experiment._running import (
 from pslrec.experiment._saving import copy_run, finished_run, save_run
 from pslrec.experiment._searching import VALIDATION_FILE, evaluate_chosen, train_on_validation
 from pslrec.experiment._tuned_baseline import Try, TunedBaseline, tuned_baseline
+from pslrec.experiment._walking import with_walks
 
 __all__ = [
     "VALIDATION_FILE",
@@ -44,4 +45,5 @@ __all__ = [
     "train_on_validation",
     "tuned_baseline",
     "with_validation",
+    "with_walks",
 ]
