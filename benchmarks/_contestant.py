@@ -89,7 +89,7 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     options = config.training.trainer_options(len(batches))
     store = MemoryStore()
     Trainer(backbone, loss, batches, options=options, store=store, listeners=(listen,)).fit()
-    _, model = with_walks(config, data, Model.of(backbone, loss.similarity))
+    model = with_walks(config, data, Model.of(backbone, loss.similarity)).model
     if model.walks is not None:
         clock.mark(model.scorer)
 

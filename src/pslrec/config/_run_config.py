@@ -32,6 +32,8 @@ from pslrec.registry import Registry, constructor_parameters
 
 logger = logging.getLogger(__name__)
 
+SEARCHED_WITH_WALKS = ("walks.popularity_exponent", "walks.transition_exponent")
+
 
 class RunConfig(Section):
     """A whole run. `RunConfig()` trains PSL-relu on MF on the embedded data.
@@ -164,6 +166,7 @@ class RunConfig(Section):
 
         return self.from_settings(
             {
+                "auto.chosen": self._chosen(),
                 "data.validation": validation,
                 "sampling.negatives": negatives,
                 "loss": {"name": self.loss.name, **_defaults(loss), **self.loss.options()},
@@ -176,6 +179,14 @@ class RunConfig(Section):
             },
             base=self,
         )
+
+    def _chosen(self) -> tuple[str, ...]:
+        """Names of what was chosen or will be: with an open weight of walks, their exponents."""
+        chosen = set(self.auto.chosen)
+        if self.walks.weight == "auto":
+            # Once all settings are written out, only this tells that they were not given.
+            chosen |= set(SEARCHED_WITH_WALKS) - self.given()
+        return tuple(sorted(chosen))
 
     def _possible_negatives(self) -> int | str:
         """The loss's number of sampled negatives where it cannot be trained on the catalogue."""

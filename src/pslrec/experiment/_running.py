@@ -39,7 +39,7 @@ from pslrec.experiment._evaluating import (
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.experiment._walking import with_walks
+from pslrec.experiment._walking import completed, with_walks
 from pslrec.files import working_directory
 from pslrec.training import (
     BatchFinished,
@@ -139,7 +139,7 @@ def run(
         )
         progress = trainer.fit()
         model = Model(processes.tables_of(store), trainer.loss.similarity)
-        config, model = with_walks(
+        config, model, said = with_walks(
             config,
             training_data,
             model,
@@ -150,7 +150,7 @@ def run(
         metrics, test = evaluate_model(
             config, training_data.dataset, model.scorer(), progress, group=processes.group
         )
-        metrics |= _record_of(choice, directory)
+        metrics |= _record_of(choice, directory, config, said)
         if directory is not None:
             directory.write_metrics(metrics)
         return RunResult(config, metrics, training_data.dataset, test, model)
@@ -245,10 +245,19 @@ def _with_chosen(config: RunConfig, directory: RunDirectory) -> RunConfig:
     return RunConfig.from_settings({**settings, "auto.chosen": tuple(chosen)}, base=config)
 
 
-def _record_of(choice: Choice | None, directory: RunDirectory | None) -> dict[str, Any]:
-    """What `auto` chose, for `metrics.json`."""
+def _record_of(
+    choice: Choice | None, directory: RunDirectory | None, config: RunConfig, said: str
+) -> dict[str, Any]:
+    """What `auto` chose, for `metrics.json`.
+
+    Args:
+        choice: made before training by this process, if it was.
+        directory: of the run, which knows the choice of a process that was stopped.
+        config: complete, with what was chosen after training.
+        said: about that, if it was chosen now.
+    """
     if choice is not None:
-        return {"auto": choice.record()}
+        return {"auto": completed(choice.record(), config, said)}
     if directory is not None:
         record = directory.read_choice()
         if record is not None:
@@ -276,7 +285,7 @@ def _run_with_refit(
     progress = trainer.fit()
     selected = Model(processes.tables_of(selection_store), trainer.loss.similarity)
     group = processes.group
-    config, selected = with_walks(
+    config, selected, said = with_walks(
         config, data, selected, directory=directory, listeners=listeners, group=group
     )
     chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress, group=group)
@@ -287,10 +296,10 @@ def _run_with_refit(
         config, whole, refit_store, progress, listeners, horizon=horizon, processes=processes
     )
     # Nothing is left to choose: the weight is that of the first training.
-    config, model = with_walks(config, whole, model, directory=directory, group=group)
+    model = with_walks(config, whole, model, directory=directory, group=group).model
     metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen, group=group)
     metrics["refit"]["horizon"] = horizon
-    metrics |= _record_of(choice, directory)
+    metrics |= _record_of(choice, directory, config, said)
     if directory is not None:
         directory.write_metrics(metrics)
     return RunResult(config, metrics, data.dataset, test, model)

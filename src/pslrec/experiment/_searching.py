@@ -73,7 +73,7 @@ def _evaluated(
         return {"validation": {}, "trained_epochs": progress.epoch, "is_finished": False}
     model = _model(config, data, directory)
     if progress.is_finished:
-        config, model = with_walks(config, data, model, directory=directory)
+        config, model, _ = with_walks(config, data, model, directory=directory)
     found = evaluate_on_validation(config, data.dataset, model.scorer(), progress)
     # NaN compares as neither better nor worse, so such a run must not take part in the choice.
     if any(math.isnan(value) for value in found["validation"].values()):

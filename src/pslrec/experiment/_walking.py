@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from pslrec.artifacts import Model, RunDirectory, WalkingScorer, Walks
+from pslrec.artifacts import Model, RunDirectory, WalkingScorer, Walks, flat_settings
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
@@ -40,6 +40,20 @@ LEAD = 2.0
 MOST_ITEMS = 100_000
 
 
+class Walked(NamedTuple):
+    """A model with its walks.
+
+    Args:
+        config: with numbers in the place of `auto`.
+        model: with walks, unless their weight is 0.
+        sentence: what was chosen now and why; empty if nothing was open.
+    """
+
+    config: RunConfig
+    model: Model
+    sentence: str = ""
+
+
 def with_walks(
     config: RunConfig,
     data: TrainingData,
@@ -48,7 +62,7 @@ def with_walks(
     directory: RunDirectory | None = None,
     listeners: Sequence[Listener] = (),
     group: Group | None = None,
-) -> tuple[RunConfig, Model]:
+) -> Walked:
     """Add walks to a trained model, as `walks.weight` says.
 
     Args:
@@ -58,21 +72,22 @@ def with_walks(
         directory: of the run, which keeps the walks and what was chosen.
         listeners: are told what was tried and chosen.
         group: processes that train together.
-
-    Returns:
-        The configuration with numbers in the place of `auto`, and the model.
     """
+    sentence = ""
     if config.walks.weight == "auto":
         group = group or Group()
-        settings = group.from_first(_chosen(config, data, model, listeners))
+        settings, sentence = group.from_first(_chosen(config, data, model, listeners))
+        for listener in listeners:
+            listener(WalksChosen(sentence))
         names = sorted({*config.auto.chosen, *settings})
         config = RunConfig.from_settings({**settings, "auto.chosen": tuple(names)}, base=config)
         if directory is not None:
             # A run that is stopped from here on and resumed does not choose again.
             directory.rewrite_config(config.to_toml())
+            _complete_choice(directory, config, sentence)
     section = config.walks
     if not section.weight:
-        return config, model
+        return Walked(config, model, sentence)
     walks = Walks.fit(
         data.train,
         weight=float(section.weight),
@@ -82,24 +97,40 @@ def with_walks(
     )
     if directory is not None:
         directory.write_walks(walks)
-    return config, replace(model, walks=walks, histories=data.train.rows)
+    return Walked(config, replace(model, walks=walks, histories=data.train.rows), sentence)
+
+
+def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:
+    """Write what was chosen into what `auto` had left open, if it chose before training."""
+    record = directory.read_choice()
+    if record is not None:
+        directory.write_choice(completed(record, config, sentence))
+
+
+def completed(record: dict[str, Any], config: RunConfig, sentence: str) -> dict[str, Any]:
+    """What `auto` chose, with the walks.
+
+    Args:
+        record: of the choice before training.
+        config: complete.
+        sentence: what was chosen after it, if anything was.
+    """
+    values = flat_settings(config.model_dump())
+    settings = {name: values[name] for name in config.auto.chosen}
+    remarks = record.get("remarks", [])
+    if sentence:
+        remarks = [*remarks, sentence]
+    return {**record, "settings": settings, "remarks": remarks}
 
 
 def _chosen(
     config: RunConfig, data: TrainingData, model: Model, listeners: Sequence[Listener]
-) -> dict[str, Any]:
-    """The settings of the walks, by a search on validation."""
+) -> tuple[dict[str, Any], str]:
+    """The settings of the walks, by a search on validation, and what there is to say of them."""
     why_not = _why_not(data)
     if why_not:
-        sentence = f"walks: none, as {why_not}"
-        settings: dict[str, Any] = {WEIGHT: 0.0}
-    else:
-        search = _Search(config, data, model, listeners)
-        settings = search.run()
-        sentence = search.sentence
-    for listener in listeners:
-        listener(WalksChosen(sentence))
-    return settings
+        return {WEIGHT: 0.0}, f"walks: none, as {why_not}"
+    return _Search(config, data, model, listeners).run()
 
 
 def _why_not(data: TrainingData) -> str:
@@ -126,13 +157,11 @@ class _Search:
         # The values of all users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
-        self.sentence = ""
 
-    def run(self) -> dict[str, Any]:
-        """The best settings; a weight of 0 if walks do not help by more than chance."""
+    def run(self) -> tuple[dict[str, Any], str]:
+        """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
         without = self._values(self._vectors)
-        given = self._config.given()
-        open_exponents = [name for name in GRIDS if name not in given]
+        open_exponents = [name for name in GRIDS if name in self._config.auto.chosen]
         settings = {
             WEIGHT: FIRST_WEIGHT,
             TRANSITION: self._config.walks.transition_exponent,
@@ -149,15 +178,14 @@ class _Search:
             f"{self._values_with(settings).mean():.4f} with them, {without.mean():.4f} without"
         )
         if leads.mean() <= chance:
-            self.sentence = f"walks: none, as they lead by less than chance ({figures})"
-            return {WEIGHT: 0.0}
+            return {WEIGHT: 0.0}, f"walks: none, as they lead by less than chance ({figures})"
         weight = float(f"{settings[WEIGHT] * self._unit:.3g}")
-        self.sentence = (
+        sentence = (
             f"walks: weight {weight:g}, popularity exponent {settings[POPULARITY]:g}, transition "
             f"exponent {settings[TRANSITION]:g}; {figures}"
         )
         chosen = {name: settings[name] for name in open_exponents}
-        return {WEIGHT: weight, **chosen}
+        return {WEIGHT: weight, **chosen}, sentence
 
     def _climb(
         self, settings: dict[str, float], name: str, grid: Sequence[float]

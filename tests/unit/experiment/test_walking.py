@@ -114,7 +114,7 @@ def test_the_choice_never_reads_the_test_part(
     sealed = []
     original = walking._Search.run
 
-    def watched(self: walking._Search) -> dict[str, float]:
+    def watched(self: walking._Search) -> tuple[dict[str, float], str]:
         found = original(self)
         try:
             _ = self._data.dataset.test.items
