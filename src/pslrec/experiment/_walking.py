@@ -31,8 +31,10 @@ GRIDS: dict[str, tuple[float, ...]] = {
 # The standard deviation of the half cosines of a user with all items, about.
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
-# Two settings are compared user by user, so that some thousands tell them apart.
-MOST_USERS = 4_000
+# Settings are compared on so many users that a try ranks this many scores, in about a second: all
+# users of most data sets, and some thousands where there are many items.
+SCORES_OF_TRY = 1.6e8
+FEWEST_USERS = 1_000
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
 # errors of the mean difference.
 LEAD = 2.0
@@ -157,6 +159,7 @@ class _Search:
         # The values of all users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
+        self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_USERS)
 
     def run(self) -> tuple[dict[str, Any], str]:
         """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
@@ -243,7 +246,7 @@ class _Search:
             protocol=section.protocol,
             metrics=("ndcg",),
             memory_budget=section.memory_megabytes * 2**20,
-            n_users=MOST_USERS,
+            n_users=self._n_users,
             seed=self._config.data.validation_seed,
         )
         return result.per_user[f"ndcg@{SELECTION_K}"]
