@@ -97,7 +97,8 @@ class Walks:
         rows = np.repeat(np.arange(len(histories)), np.diff(ends.indptr))
         places = torch.from_numpy(rows * scores.shape[1] + ends.indices)
         # Every place once, so that the order of the additions does not matter.
-        scores.view(-1).index_add_(0, places, torch.from_numpy(ends.data))
+        added = torch.from_numpy(ends.data).to(scores.dtype)
+        scores.view(-1).index_add_(0, places, added)
 
     def of_pairs(self, histories: Rows, items: np.ndarray) -> Tensor:
         """What is added to the score of each history for the item at the same place.
