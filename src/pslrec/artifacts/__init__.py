@@ -15,12 +15,13 @@ from pslrec.artifacts._reading import (
     read_run,
 )
 from pslrec.artifacts._run_directory import RunDirectory, RunStage
-from pslrec.artifacts._walks import WalkingScorer, Walks
+from pslrec.artifacts._walks import LARGEST_WEIGHT, WalkingScorer, Walks
 from pslrec.files import read_tensors
 
 __all__ = [
     "FORMAT",
     "ITEM_TABLE_FILE",
+    "LARGEST_WEIGHT",
     "MODEL_FILES",
     "ArtifactError",
     "DirectoryInUseError",

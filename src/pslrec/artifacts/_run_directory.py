@@ -250,10 +250,10 @@ class RunDirectory(RunStage):
         return Model(tables, similarity, walks, histories)
 
     def write_walks(self, walks: Walks) -> None:
-        """Write the walks of the model, which from now on is one of vectors and walks."""
-        # First: a version that does not know walks must not read the directory without them.
-        write_text(self.path / "format", f"{FORMAT_WITH_WALKS}\n", error=ArtifactError)
+        """Write the walks of the model, and raise the format number."""
         walks.write(self.path)
+        # A version that does not know walks must not rank without them.
+        write_text(self.path / "format", f"{FORMAT_WITH_WALKS}\n", error=ArtifactError)
 
     def rewrite_config(self, config_toml: str) -> None:
         """Write the configuration again, once the settings that training left open are chosen.

@@ -1,9 +1,10 @@
 """Walks: a part of a model that counts which items people have together, beside its vectors.
 
-Vectors of a few dimensions tell which region of a large catalogue somebody likes, and hardly which
-of a hundred alike items. Walks tell just that.
+Vectors of a few dimensions tell which region of a large catalogue somebody likes, but not which of a
+hundred similar items. Walks tell just that.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -13,15 +14,17 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from pslrec.artifacts._format import ArtifactError
+from pslrec.artifacts._format import FORMAT_WITH_WALKS, ArtifactError
 from pslrec.baselines import walk_matrix
 from pslrec.data import Interactions
 from pslrec.evaluation import EmbeddingScorer
-from pslrec.files import read_tensors, write_tensors
+from pslrec.files import read_tensors, read_text, write_tensors
 from pslrec.rows import Rows
 
 WALKS_FILE = "walks.safetensors"
 LARGEST_WEIGHT = 1e6
+# Entries of sparse products at a time, which take some 30 bytes each.
+ENTRIES_AT_ONCE = 1 << 22
 
 
 # Without `eq`: comparing matrices gives no single truth value.
@@ -63,7 +66,7 @@ class Walks:
         """Count walks.
 
         Args:
-            interactions: that people are known by.
+            interactions: the training pairs.
             weight: what a probability of 1 adds to a score.
             neighbours: items that a walk can lead to from each item, the likeliest ones.
             transition_exponent: below 1, rare and frequent steps are evened out.
@@ -86,33 +89,46 @@ class Walks:
             histories: the items that walks start from.
             chosen: which columns these scores are of; all by default.
         """
-        ends = self._weighted(histories)
         columns = self.columns
         if columns is None:
             columns = chosen
         elif chosen is not None:
             columns = columns[chosen]
-        if columns is not None:
-            ends = ends[:, columns]
-        rows = np.repeat(np.arange(len(histories)), np.diff(ends.indptr))
-        places = torch.from_numpy(rows * scores.shape[1] + ends.indices)
-        # Every place once, so that the order of the additions does not matter.
-        added = torch.from_numpy(ends.data).to(scores.dtype)
-        scores.view(-1).index_add_(0, places, added)
+        for first, everything in self._blocks(histories):
+            ends = everything
+            if columns is not None:
+                ends = everything[:, columns]
+            places = torch.from_numpy(_owners(ends) * scores.shape[1] + ends.indices)
+            added = torch.from_numpy(ends.data).to(scores.dtype)
+            # Every place once, so that the order of the additions does not matter.
+            scores[first : first + ends.shape[0]].view(-1).index_add_(0, places, added)
 
-    def of_pairs(self, histories: Rows, items: np.ndarray) -> Tensor:
-        """What is added to the score of each history for the item at the same place.
+    def of_pairs(self, histories: Rows, owners: np.ndarray, items: np.ndarray) -> Tensor:
+        """What is added to the score of each pair.
 
         Args:
-            histories: the items that walks start from.
-            items: as many as histories.
+            histories: the items that walks start from, one list per user.
+            owners: the place of each pair's user among the histories.
+            items: the item of each pair.
         """
-        ends = self._weighted(histories)
         if self.columns is not None:
             items = self.columns[items]
-        # Copied, as scipy cannot take what is read-only.
-        added = ends[np.arange(len(items)), np.array(items)]
-        return torch.from_numpy(np.asarray(added, dtype=np.float32).ravel())
+        added = np.zeros(len(items), dtype=np.float32)
+        for first, ends in self._blocks(histories):
+            is_here = (owners >= first) & (owners < first + ends.shape[0])
+            # A new array, as scipy cannot take what is read-only.
+            found = ends[owners[is_here] - first, items[is_here]]
+            added[is_here] = np.asarray(found).ravel()
+        return torch.from_numpy(added)
+
+    def _blocks(self, histories: Rows) -> Iterator[tuple[int, csr_matrix]]:
+        """Weighted probabilities of some histories at a time, with the place of the first."""
+        mean_length = max(len(histories.items) / max(len(histories), 1), 1.0)
+        mean_neighbours = max(self.matrix.nnz / self.matrix.shape[0], 1.0)
+        n_rows = max(int(ENTRIES_AT_ONCE / (mean_length * mean_neighbours)), 1)
+        for first in range(0, len(histories), n_rows):
+            last = min(first + n_rows, len(histories))
+            yield first, self._weighted(histories.select(np.arange(first, last)))
 
     def _weighted(self, histories: Rows) -> csr_matrix:
         """The probabilities of every history, times the weight."""
@@ -123,8 +139,7 @@ class Walks:
         # Not the number of items: from some of them no walk goes on.
         sums = ends.sum(axis=1).A1
         # Rows without entries have a sum of 0, and are not asked for.
-        rows = np.repeat(np.arange(len(histories)), np.diff(ends.indptr))
-        ends.data *= (self.weight / sums[rows]).astype(np.float32)
+        ends.data *= (self.weight / sums[_owners(ends)]).astype(np.float32)
         return ends
 
     def of_items(self, items: np.ndarray) -> "Walks":
@@ -159,6 +174,11 @@ class Walks:
         """
         file = path / WALKS_FILE
         if not file.exists():
+            if read_text(path / "format", error=ArtifactError).strip() == FORMAT_WITH_WALKS:
+                raise ArtifactError(
+                    f"the run in {path} has walks, and {WALKS_FILE} is missing; copy it from where "
+                    "the run was trained, or train again"
+                )
             return None
         tensors, metadata = read_tensors(file, error=ArtifactError)
         try:
@@ -213,3 +233,9 @@ class WalkingScorer:
         scores = self.vectors.score(users)
         self.walks.add_to(scores, self.histories.select(np.asarray(users)))
         return scores
+
+
+def _owners(matrix: csr_matrix) -> np.ndarray:
+    """The row of every entry."""
+    rows: np.ndarray = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return rows

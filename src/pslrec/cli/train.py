@@ -269,7 +269,7 @@ def _train(
     except TrainingInterrupted as stop:
         reason = str(stop)
     except KeyboardInterrupt:
-        # Between two trainings of `auto`, or before the first one.
+        # Outside of a training: between two of `auto`, before the first one, or while walks are chosen.
         reason = "stopped"
     if group.is_first:
         typer.echo(_how_to_resume(reason, out, again), err=True)

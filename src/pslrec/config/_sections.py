@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from pslrec.artifacts import LARGEST_WEIGHT
 from pslrec.data import Columns
 from pslrec.kernels import DEVICE_NAMES, is_device_name
 from pslrec.training import TrainingOptions
@@ -35,7 +36,6 @@ MOST = 2**31 - 1
 MOST_RUN_EPOCHS = 1_000_000
 LARGEST_RATE = 1e38  # about the largest number of single precision
 LARGEST_RATING = 1e30
-LARGEST_WALK_WEIGHT = 1e6
 # Signed 64 bits, as torch's generators take them.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 ListLength = Annotated[int, Field(gt=0, le=MOST)]
@@ -328,8 +328,11 @@ def _as_tuple(value: object) -> object:
 
 
 def _checked_weight(value: object) -> object:
+    if value == "auto":
+        return value
+    # Python counts True as 1.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == "auto" or (is_number and 0 <= value <= LARGEST_WALK_WEIGHT):  # type: ignore[operator]
+    if is_number and 0 <= float(str(value)) <= LARGEST_WEIGHT:
         return value
     raise PydanticCustomError("weight", "Input should be a number from 0 to 1,000,000, or 'auto'")
 
@@ -346,10 +349,10 @@ class WalksSection(Section):
         100, ge=1, le=MOST, description="items that a walk can lead to from each item"
     )
     transition_exponent: float = Field(
-        0.8, ge=0, le=4, description="below 1, rare and frequent steps are evened out"
+        0.8, ge=0, le=2, description="below 1, rare and frequent steps are evened out"
     )
     popularity_exponent: float = Field(
-        0.2, ge=0, le=4, description="how much popular items count less as the end of a walk"
+        0.2, ge=0, le=2, description="how much popular items count less as the end of a walk"
     )
 
 

@@ -43,6 +43,11 @@ def train_on_validation(
         `is_finished`, and with `failed` where training diverged.
     """
     config = config.resolved()
+    if config.walks.weight == "auto":
+        raise ConfigError(
+            "`walks.weight` must be a number here, as many runs are compared and each would choose "
+            "its own; 0 leaves walks out, or search it as any other setting"
+        )
     with enough_memory(), RunDirectory(out, resume=True) as directory:
         # Another process of the same search may have finished it meanwhile.
         known = _read_validation(out)
@@ -73,7 +78,7 @@ def _evaluated(
         return {"validation": {}, "trained_epochs": progress.epoch, "is_finished": False}
     model = _model(config, data, directory)
     if progress.is_finished:
-        config, model, _ = with_walks(config, data, model, directory=directory)
+        model = with_walks(config, data, model, directory=directory).model
     found = evaluate_on_validation(config, data.dataset, model.scorer(), progress)
     # NaN compares as neither better nor worse, so such a run must not take part in the choice.
     if any(math.isnan(value) for value in found["validation"].values()):

@@ -8,13 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pslrec.artifacts import Model, RunDirectory, WalkingScorer, Walks, flat_settings
+from pslrec.artifacts import (
+    LARGEST_WEIGHT,
+    Model,
+    RunDirectory,
+    WalkingScorer,
+    Walks,
+    flat_settings,
+)
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
 from pslrec.experiment._auto import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
 from pslrec.experiment._inputs import TrainingData
+from pslrec.losses import LOSSES
 from pslrec.training import Listener, WalksChosen, WalksTried
 
 WEIGHT = "walks.weight"
@@ -35,11 +43,14 @@ USERS_OF_SPREAD = 100
 # users of most data sets, and some thousands where there are many items.
 SCORES_OF_TRY = 1.6e8
 FEWEST_USERS = 1_000
+FEWEST_COMPARED = 100
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
 # errors of the mean difference.
 LEAD = 2.0
 # Every item is compared with all others, so that beyond this walks take longer than training.
 MOST_ITEMS = 100_000
+MOST_STEPS = 2e9
+MOST_PAIRS = 20_000_000
 
 
 class Walked(NamedTuple):
@@ -76,27 +87,28 @@ def with_walks(
         group: processes that train together.
     """
     sentence = ""
+    walks = None
     if config.walks.weight == "auto":
-        group = group or Group()
-        settings, sentence = group.from_first(_chosen(config, data, model, listeners))
+        settings, sentence, walks = _chosen(config, data, model, listeners, group or Group())
         for listener in listeners:
             listener(WalksChosen(sentence))
         names = sorted({*config.auto.chosen, *settings})
         config = RunConfig.from_settings({**settings, "auto.chosen": tuple(names)}, base=config)
         if directory is not None:
-            # A run that is stopped from here on and resumed does not choose again.
-            directory.rewrite_config(config.to_toml())
             _complete_choice(directory, config, sentence)
+            # Last: a run that is stopped from here on and resumed does not choose again.
+            directory.rewrite_config(config.to_toml())
     section = config.walks
     if not section.weight:
         return Walked(config, model, sentence)
-    walks = Walks.fit(
-        data.train,
-        weight=float(section.weight),
-        neighbours=section.neighbours,
-        transition_exponent=section.transition_exponent,
-        popularity_exponent=section.popularity_exponent,
-    )
+    if walks is None:
+        walks = Walks.fit(
+            data.train,
+            weight=float(section.weight),
+            neighbours=section.neighbours,
+            transition_exponent=section.transition_exponent,
+            popularity_exponent=section.popularity_exponent,
+        )
     if directory is not None:
         directory.write_walks(walks)
     return Walked(config, replace(model, walks=walks, histories=data.train.rows), sentence)
@@ -119,20 +131,38 @@ def completed(record: dict[str, Any], config: RunConfig, sentence: str) -> dict[
     """
     values = flat_settings(config.model_dump())
     settings = {name: values[name] for name in config.auto.chosen}
-    remarks = record.get("remarks", [])
+    found = {**record, "settings": settings}
     if sentence:
-        remarks = [*remarks, sentence]
-    return {**record, "settings": settings, "remarks": remarks}
+        found["walks"] = sentence
+    return found
+
+
+class Found(NamedTuple):
+    """What a search has found.
+
+    Args:
+        settings: of the walks; a weight of 0 for none.
+        sentence: what there is to say of them.
+        walks: fitted, if there are any.
+    """
+
+    settings: dict[str, Any]
+    sentence: str
+    walks: Walks | None = None
 
 
 def _chosen(
-    config: RunConfig, data: TrainingData, model: Model, listeners: Sequence[Listener]
-) -> tuple[dict[str, Any], str]:
-    """The settings of the walks, by a search on validation, and what there is to say of them."""
+    config: RunConfig,
+    data: TrainingData,
+    model: Model,
+    listeners: Sequence[Listener],
+    group: Group,
+) -> Found:
+    """The walks, by a search on validation."""
     why_not = _why_not(data)
     if why_not:
-        return {WEIGHT: 0.0}, f"walks: none, as {why_not}"
-    return _Search(config, data, model, listeners).run()
+        return Found({WEIGHT: 0.0}, f"walks: none, as {why_not}")
+    return _Search(config, data, model, listeners, group).run()
 
 
 def _why_not(data: TrainingData) -> str:
@@ -142,6 +172,12 @@ def _why_not(data: TrainingData) -> str:
     n_items = data.train.n_items
     if n_items > MOST_ITEMS:
         return f"there are {n_items:,} items, more than {MOST_ITEMS:,}"
+    # Everybody's items lead to all of their other items.
+    n_steps = float(np.square(data.train.user_counts().astype(np.float64)).sum())
+    if n_steps > MOST_STEPS or len(data.train) > MOST_PAIRS:
+        return "there are too many interactions to count them in memory"
+    if len(data.train) != len(data.dataset.train):
+        return "false negatives are hidden at test, from which served walks would start"
     return ""
 
 
@@ -149,9 +185,17 @@ class _Search:
     """Goes along one setting after the other while validation improves."""
 
     def __init__(
-        self, config: RunConfig, data: TrainingData, model: Model, listeners: Sequence[Listener]
+        self,
+        config: RunConfig,
+        data: TrainingData,
+        model: Model,
+        listeners: Sequence[Listener],
+        group: Group,
     ) -> None:
         self._config = config
+        self._group = group
+        loss = LOSSES[config.loss.name](**config.loss.options())
+        self._k = loss.selection_k or SELECTION_K
         self._data = data
         self._vectors = model.vector_scorer()
         self._listeners = listeners
@@ -161,7 +205,7 @@ class _Search:
         self._unit = _unit(self._vectors, model.similarity)
         self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_USERS)
 
-    def run(self) -> tuple[dict[str, Any], str]:
+    def run(self) -> Found:
         """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
         without = self._values(self._vectors)
         open_exponents = [name for name in GRIDS if name in self._config.auto.chosen]
@@ -175,20 +219,25 @@ class _Search:
             settings = self._climb(settings, name, GRIDS[name])
         settings = self._climb(settings, WEIGHT, WEIGHTS)
         leads = self._values_with(settings) - without
+        if len(leads) < FEWEST_COMPARED:
+            why = f"only {len(leads)} users can be compared on validation"
+            return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
         chance = LEAD * leads.std() / math.sqrt(len(leads))
         figures = (
-            f"NDCG@{SELECTION_K} of {len(leads):,} users on validation "
+            f"NDCG@{self._k} of {len(leads):,} users on validation "
             f"{self._values_with(settings).mean():.4f} with them, {without.mean():.4f} without"
         )
         if leads.mean() <= chance:
-            return {WEIGHT: 0.0}, f"walks: none, as they lead by less than chance ({figures})"
-        weight = float(f"{settings[WEIGHT] * self._unit:.3g}")
+            why = f"they are not ahead by more than chance ({figures})"
+            return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
+        weight = float(f"{min(settings[WEIGHT] * self._unit, LARGEST_WEIGHT):.3g}")
         sentence = (
             f"walks: weight {weight:g}, popularity exponent {settings[POPULARITY]:g}, transition "
             f"exponent {settings[TRANSITION]:g}; {figures}"
         )
         chosen = {name: settings[name] for name in open_exponents}
-        return {WEIGHT: weight, **chosen}, sentence
+        fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
+        return Found({WEIGHT: weight, **chosen}, sentence, replace(fitted, weight=weight))
 
     def _climb(
         self, settings: dict[str, float], name: str, grid: Sequence[float]
@@ -242,14 +291,15 @@ class _Search:
             scorer,
             self._data.dataset,
             split="validation",
-            k=(SELECTION_K,),
+            k=(self._k,),
             protocol=section.protocol,
             metrics=("ndcg",),
             memory_budget=section.memory_megabytes * 2**20,
             n_users=self._n_users,
             seed=self._config.data.validation_seed,
+            group=self._group,
         )
-        return result.per_user[f"ndcg@{SELECTION_K}"]
+        return result.per_user[f"ndcg@{self._k}"]
 
 
 def _unit(vectors: EmbeddingScorer, similarity: str) -> float:
@@ -258,5 +308,5 @@ def _unit(vectors: EmbeddingScorer, similarity: str) -> float:
         return 1.0
     places = np.linspace(0, vectors.n_users - 1, num=min(vectors.n_users, USERS_OF_SPREAD))
     scores = vectors.score(places.astype(np.int64))
-    spread = float(torch.std(scores, dim=1).mean())
+    spread = float(torch.std(scores, dim=1, correction=0).mean())
     return spread / USUAL_SPREAD

@@ -193,7 +193,9 @@ class TrainedModel:
         if exclude_seen:
             hidden = self.seen.select(users.numpy())
         vectors = self.user_vectors[users]
-        walks = self._walks_from(self._histories.select(users.numpy()))
+        walks = None
+        if self.walks is not None:
+            walks = WalksFrom(self.walks, self._histories.select(users.numpy()))
         top = self._top(vectors, k, hidden, items, rules, walks)
         return _without_empty(top, ~vectors.any(dim=1))
 
@@ -220,7 +222,9 @@ class TrainedModel:
         hidden = None
         if exclude_seen:
             hidden = lists
-        walks = self._walks_from(_lists_of(self._trained_histories(histories)))
+        walks = None
+        if self.walks is not None:
+            walks = WalksFrom(self.walks, _lists_of(self._trained_histories(histories)))
         top = self._top(vectors, k, hidden, items, rules, walks)
         return _without_empty(top, torch.from_numpy(lists.lengths == 0))
 
@@ -281,8 +285,10 @@ class TrainedModel:
         items = checked_rows(item_rows, self.n_items, "item_rows")
         scores = (self.user_vectors[users] * self.item_vectors[items]).sum(dim=1)
         if self.walks is not None:
-            histories = self._histories.select(users.numpy())
-            scores += self.walks.of_pairs(histories, items.numpy())
+            # Many pairs may be of few users.
+            distinct, owners = np.unique(users.numpy(), return_inverse=True)
+            histories = self._histories.select(distinct)
+            scores += self.walks.of_pairs(histories, owners, items.numpy())
         return scores
 
     def scorer(self) -> Scorer:
@@ -298,11 +304,6 @@ class TrainedModel:
         if "refit" in self._run.metrics:
             return self.seen
         return self._train.rows
-
-    def _walks_from(self, histories: Rows) -> WalksFrom | None:
-        if self.walks is None:
-            return None
-        return WalksFrom(self.walks, histories)
 
     def _top(
         self,

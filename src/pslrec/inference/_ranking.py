@@ -54,7 +54,9 @@ def top_items(
     walks: WalksFrom | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
-    """The items with the largest inner products with each user; ties go to the lower row.
+    """The items with the largest scores for each user; ties go to the lower row.
+
+    A score is an inner product, and what walks add to it.
 
     Args:
         users: vectors; each gets a list.
@@ -73,6 +75,7 @@ def top_items(
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigError(f"`k` must be a whole number of at least 1, got {k!r}")
     chosen = None
+    chosen_columns = None
     columns_of_items = None
     table = items
     if candidates is None:
@@ -80,6 +83,7 @@ def top_items(
     if candidates is not None:
         # In ascending order, so that ties still go to the lower row.
         chosen = checked_rows(candidates, len(items), "items").unique()
+        chosen_columns = chosen.numpy()
         columns_of_items = _columns_of_items(chosen, len(items))
         table = items[chosen]
         rules = rules.among(chosen)
@@ -99,7 +103,7 @@ def top_items(
         scores = torch.mm(block, table.T, out=buffer[: len(block)])
         if walks is not None:
             started = walks.histories.select(np.arange(start, end))
-            walks.walks.add_to(scores, started, chosen=None if chosen is None else chosen.numpy())
+            walks.walks.add_to(scores, started, chosen=chosen_columns)
         if hidden is not None:
             _hide(scores, hidden, np.arange(start, end), columns_of_items)
         if rules.hidden is not None:

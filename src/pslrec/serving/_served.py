@@ -63,7 +63,7 @@ class ServedModel:
         users: ids of users.
         items: ids of items.
         table: titles and columns of the items, if there is a table of them.
-        fingerprint: first digits of a hash of the model's file, to tell models apart.
+        fingerprint: first digits of a hash of the model's files, to tell models apart.
         loaded: when it was read.
     """
 
@@ -244,11 +244,11 @@ def _with_hidden(rules: RowRules, jobs: Sequence[ListJob]) -> RowRules:
 
 
 def _fingerprint(directory: Path) -> str:
-    digests = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in MODEL_FILES:
         if not (directory / name).exists():
-            # Few models have all of them.
             continue
         with (directory / name).open("rb") as file:
-            digests.update(hashlib.file_digest(file, "sha256").digest())
-    return digests.hexdigest()[:_DIGITS]
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()[:_DIGITS]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks
+from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks, _walks
 from pslrec.artifacts._walks import WALKS_FILE
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
@@ -109,11 +109,35 @@ def test_a_new_item_gets_what_its_parent_gets_and_takes_it_from_nobody(
     some = torch.zeros(N_USERS, 2)
     extended.add_to(some, log.rows, chosen=np.array([N_ITEMS, 3]))
     assert torch.equal(some, everything[:, [4, 3]])
-    pairs = extended.of_pairs(log.rows, np.full(N_USERS, N_ITEMS))
+    pairs = extended.of_pairs(log.rows, np.arange(N_USERS), np.full(N_USERS, N_ITEMS))
     assert torch.equal(pairs, everything[:, 4])
 
 
+def test_histories_in_pieces_get_what_they_get_at_once(
+    log: Interactions, walks: Walks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(at_once, log.rows)
+    monkeypatch.setattr(_walks, "ENTRIES_AT_ONCE", 200)
+    in_pieces = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(in_pieces, log.rows)
+    assert torch.equal(in_pieces, at_once)
+    owners = np.repeat(np.arange(N_USERS), N_ITEMS)[::-1].copy()
+    items = np.tile(np.arange(N_ITEMS), N_USERS)[::-1].copy()
+    pairs = walks.of_pairs(log.rows, owners, items)
+    assert torch.equal(pairs.flip(0).view(N_USERS, N_ITEMS), at_once)
+
+
+def test_a_run_with_walks_is_not_read_without_them(walks: Walks, tmp_path: Path) -> None:
+    (tmp_path / "format").write_text("2\n")
+    with pytest.raises(ArtifactError, match=r"has walks, and walks.safetensors is missing"):
+        Walks.read(tmp_path, n_items=N_ITEMS)
+    walks.write(tmp_path)
+    assert Walks.read(tmp_path, n_items=N_ITEMS) is not None
+
+
 def test_walks_come_back_from_their_file(log: Interactions, walks: Walks, tmp_path: Path) -> None:
+    (tmp_path / "format").write_text("1\n")
     assert Walks.read(tmp_path, n_items=N_ITEMS) is None
     walks.write(tmp_path)
     again = Walks.read(tmp_path, n_items=N_ITEMS)

@@ -12,8 +12,9 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
 from pslrec.data._sealing import SealedTestError
 from pslrec.data.splits import iid_split
+from pslrec.errors import ConfigError
 from pslrec.experiment import _walking as walking
-from pslrec.experiment import evaluate_run, run
+from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
 from pslrec.training import Event, WalksChosen
@@ -160,12 +161,22 @@ def test_a_run_directory_keeps_walks_for_every_door(
     assert again["test"]["ndcg@20"] == result.metrics["test"]["ndcg@20"]
     # A history gets the list of the user who has it, to the bit.
     model = TrainedModel.load(tmp_path / "run")
-    known = model.recommend(torch.arange(5), 10)
     histories = [torch.tensor(model._histories.list_of(user)) for user in range(5)]
     new = model.recommend_for(histories, 10, exclude_seen=False)
     known = model.recommend(torch.arange(5), 10, exclude_seen=False)
     assert torch.equal(new.items, known.items)
     assert torch.equal(new.scores, known.scores)
+    # New items are ranked as their parents, and known ones as before.
+    item = model.items.ids([7])[0]
+    extended = model.with_parents({999: item})
+    everything = torch.full((extended.n_items,), 3)
+    scores_of_all = extended.score(everything, torch.arange(extended.n_items))
+    assert scores_of_all[-1] == scores_of_all[7]
+    before = model.score(everything[:-1], torch.arange(model.n_items))
+    assert torch.equal(scores_of_all[:-1], before)
+    few = torch.tensor([7, 40, 11])
+    among_few = model.recommend(torch.tensor([3]), 3, items=few, exclude_seen=False)
+    torch.testing.assert_close(among_few.scores[0], before[among_few.items[0]])
     # And single scores are those of the lists.
     scores = model.score(torch.arange(5), known.items[:, 0])
     torch.testing.assert_close(scores, known.scores[:, 0])
@@ -186,6 +197,25 @@ def test_a_run_that_stops_after_the_choice_is_resumed_with_it(
     assert resumed.metrics["test"] == whole.metrics["test"]
     files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("whole", "stopped")]
     assert files[0] == files[1]
+
+
+def test_a_search_of_many_runs_refuses_an_open_weight(tmp_path: Path) -> None:
+    config = configured(data__source="synthetic")
+    with pytest.raises(ConfigError, match=r"`walks\.weight` must be a number here"):
+        train_on_validation(config, out=tmp_path / "cell")
+
+
+def test_a_search_of_many_runs_compares_them_with_their_walks(
+    log_file: Path, tmp_path: Path
+) -> None:
+    found = {}
+    for weight in (0.0, 16.0):
+        config = configured(data__source=str(log_file), walks__weight=weight)
+        out = tmp_path / f"{weight:g}"
+        found[weight] = train_on_validation(config, out=out)["validation"]["ndcg@20"]
+        metrics = evaluate_chosen(out)
+        assert metrics["validation"]["ndcg@20"] == found[weight]
+    assert found[16.0] > 1.2 * found[0.0]
 
 
 def test_a_recommender_saves_and_loads_its_walks(dataset: Dataset, tmp_path: Path) -> None:

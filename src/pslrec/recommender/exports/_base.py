@@ -49,7 +49,7 @@ def export(
     """Write a model for another system.
 
     Args:
-        model: the trained model; inner products of its vectors are scores.
+        model: the trained model; its vectors are written, and no walks.
         to: one of `EXPORTS`: safetensors, npz, parquet, onnx or faiss.
         path: directory to write to; is made if it does not exist, and must be empty.
         options: see `ExportOptions`.
