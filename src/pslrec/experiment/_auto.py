@@ -515,8 +515,10 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._is_thorough
-        overrides: dict[str, Any] = {"training.refit": False, "walks.weight": 0.0}
+        overrides: dict[str, Any] = {"training.refit": False}
         if epochs is None:
+            # Walks help vectors that are not trained to the end more than those that are.
+            overrides["walks.weight"] = 0.0
             # One look at the end is all that is needed, and nothing is to be stopped early.
             overrides["training.epochs"] = self._epochs
             overrides["training.validate_every"] = self._epochs

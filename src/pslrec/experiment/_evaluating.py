@@ -97,6 +97,23 @@ def selection_metric(
     return validate
 
 
+def values_on_validation(
+    config: RunConfig, dataset: Dataset, scorer: Scorer, loss: Loss, *, group: Group | None = None
+) -> np.ndarray:
+    """The values by which epochs are chosen, of all users, for a finished model.
+
+    Args:
+        config: complete; names the protocol.
+        dataset: must have a validation part.
+        scorer: of the model.
+        loss: may ask for a list length of its own.
+        group: processes that share the users.
+    """
+    k = loss.selection_k or SELECTION_K
+    options = {"split": "validation", "k": (k,), "metrics": ("ndcg",), "group": group}
+    return _evaluate(config, scorer, dataset, **options).per_user[f"ndcg@{k}"]
+
+
 def popularity_on_validation(config: RunConfig, dataset: Dataset) -> float:
     """NDCG on the validation part of the same list for everybody, by the number of users.
 

@@ -36,6 +36,7 @@ from pslrec.experiment._evaluating import (
     evaluate_refit,
     selection_metric,
     tell_of_sample,
+    values_on_validation,
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
@@ -197,10 +198,19 @@ def prepare_run(
         # Listeners get other events: the epochs of a try would look like those of the run.
         told = [_telling_of_try(listeners)]
         by_epoch: list[np.ndarray] = []
+        store = MemoryStore()
         trainer = build_trainer(
-            trial, fold, MemoryStore(), told, processes=processes, on_values=by_epoch.append
+            trial, fold, store, told, processes=processes, on_values=by_epoch.append
         )
         trainer.fit()
+        if trial.walks.weight == "auto":
+            group = processes.group
+            vectors = Model(processes.tables_of(store), trainer.loss.similarity)
+            model = with_walks(trial, fold, vectors, group=group).model
+            if model.walks is not None:
+                return values_on_validation(
+                    trial, fold.dataset, model.scorer(), trainer.loss, group=group
+                )
         return max(by_epoch, key=np.mean)
 
     config, choice = choose_settings(config, data, try_out, listeners=listeners)

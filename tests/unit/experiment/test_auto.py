@@ -575,6 +575,23 @@ def test_best_makes_every_whole_training_once(data: TrainingData, given: dict[st
     assert whole == [*dimensions, *neighbours, (256, 16, "hidden")]
 
 
+@pytest.mark.usefixtures("short_tries")
+@pytest.mark.parametrize("given", [{}, {"walks__weight": 8.0}])
+def test_best_counts_walks_in_whole_trainings_alone(
+    data: TrainingData, given: dict[str, Any]
+) -> None:
+    weights: dict[bool, set[Any]] = {True: set(), False: set()}
+
+    def try_out(config: RunConfig, fold: TrainingData) -> float:
+        weights[config.training.patience > 0].add(config.walks.weight)
+        return peak_at(16)(1 / config.loss.options()["temperature"])
+
+    chosen, _ = choose_settings(open_config("best", **given), data, try_out)
+    expected = given.get("walks__weight", "auto")
+    assert chosen.walks.weight == expected
+    assert weights == {True: {expected}, False: {0.0}}
+
+
 def test_a_dimension_counts_by_its_best_epoch_not_by_its_last(data: TrainingData) -> None:
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         # As a training that learns its data by heart: it ends lower than it was on the way.
