@@ -123,9 +123,10 @@ class Walks:
 
     def _blocks(self, histories: Rows) -> Iterator[tuple[int, csr_matrix]]:
         """Weighted probabilities of some histories at a time, with the place of the first."""
-        mean_length = max(len(histories.items) / max(len(histories), 1), 1.0)
-        mean_neighbours = max(self.matrix.nnz / self.matrix.shape[0], 1.0)
-        n_rows = max(int(ENTRIES_AT_ONCE / (mean_length * mean_neighbours)), 1)
+        mean_length = len(histories.items) / max(len(histories), 1)
+        mean_neighbours = self.matrix.nnz / self.matrix.shape[0]
+        entries = max(mean_length * mean_neighbours, 1.0)
+        n_rows = max(int(ENTRIES_AT_ONCE / entries), 1)
         for first in range(0, len(histories), n_rows):
             last = min(first + n_rows, len(histories))
             yield first, self._weighted(histories.select(np.arange(first, last)))
