@@ -42,7 +42,7 @@ USERS_OF_SPREAD = 100
 # Settings are compared on so many users that a try ranks this many scores, in about a second: all
 # users of most data sets, and some thousands where there are many items.
 SCORES_OF_TRY = 1.6e8
-FEWEST_USERS = 1_000
+FEWEST_RANKED = 1_000
 FEWEST_COMPARED = 100
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
 # errors of the mean difference.
@@ -203,7 +203,7 @@ class _Search:
         # The values of all users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
-        self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_USERS)
+        self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_RANKED)
 
     def run(self) -> Found:
         """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
