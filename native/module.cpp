@@ -12,6 +12,7 @@
 #include "row_noise.hpp"
 #include "sampled.hpp"
 #include "sparse_product.hpp"
+#include "sparse_sums.hpp"
 #include "top_k.hpp"
 
 #ifdef _OPENMP
@@ -55,5 +56,6 @@ NB_MODULE(_native, module) {
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     module.def("add_row_noise", &pslrec::add_row_noise, "Twin: `pslrec.kernels.row_noise.row_noise_plainly`.");
     pslrec::sparse_product::register_with(module);
+    pslrec::sparse_sums::register_with(module);
     pslrec::top_k::register_with(module);
 }

@@ -4,7 +4,6 @@ Vectors of a few dimensions tell which region of a large catalogue somebody like
 hundred similar items. Walks tell just that.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -19,12 +18,13 @@ from pslrec.baselines import walk_matrix
 from pslrec.data import Interactions
 from pslrec.evaluation import EmbeddingScorer
 from pslrec.files import read_tensors, read_text, write_tensors
+from pslrec.kernels import add_sparse_product
 from pslrec.rows import Rows
 
 WALKS_FILE = "walks.safetensors"
 LARGEST_WEIGHT = 1e6
-# Entries of sparse products at a time, which take some 30 bytes each.
-ENTRIES_AT_ONCE = 1 << 22
+# Of scores of all items, where only those of some pairs are asked for.
+BYTES_AT_ONCE = 64 * 2**20
 
 
 # Without `eq`: comparing matrices gives no single truth value.
@@ -94,14 +94,7 @@ class Walks:
             columns = chosen
         elif chosen is not None:
             columns = columns[chosen]
-        for first, everything in self._blocks(histories):
-            ends = everything
-            if columns is not None:
-                ends = everything[:, columns]
-            places = torch.from_numpy(_owners(ends) * scores.shape[1] + ends.indices)
-            added = torch.from_numpy(ends.data).to(scores.dtype)
-            # Every place once, so that the order of the additions does not matter.
-            scores[first : first + ends.shape[0]].view(-1).index_add_(0, places, added)
+        add_sparse_product(scores.numpy(), self._started(histories), self.matrix, columns=columns)
 
     def of_pairs(self, histories: Rows, owners: np.ndarray, items: np.ndarray) -> Tensor:
         """What is added to the score of each pair.
@@ -113,35 +106,27 @@ class Walks:
         """
         if self.columns is not None:
             items = self.columns[items]
+        n_items = self.matrix.shape[1]
         added = np.zeros(len(items), dtype=np.float32)
-        for first, ends in self._blocks(histories):
-            is_here = (owners >= first) & (owners < first + ends.shape[0])
-            # A new array, as scipy cannot take what is read-only.
-            found = ends[owners[is_here] - first, items[is_here]]
-            added[is_here] = np.asarray(found).ravel()
+        n_rows = max(BYTES_AT_ONCE // (4 * n_items), 1)
+        for first in range(0, len(histories), n_rows):
+            some = histories.select(np.arange(first, min(first + n_rows, len(histories))))
+            ends = np.zeros((len(some), n_items), dtype=np.float32)
+            add_sparse_product(ends, self._started(some), self.matrix)
+            is_here = (owners >= first) & (owners < first + len(some))
+            added[is_here] = ends[owners[is_here] - first, items[is_here]]
         return torch.from_numpy(added)
 
-    def _blocks(self, histories: Rows) -> Iterator[tuple[int, csr_matrix]]:
-        """Weighted probabilities of some histories at a time, with the place of the first."""
-        mean_length = len(histories.items) / max(len(histories), 1)
-        mean_neighbours = self.matrix.nnz / self.matrix.shape[0]
-        entries = max(mean_length * mean_neighbours, 1.0)
-        n_rows = max(int(ENTRIES_AT_ONCE / entries), 1)
-        for first in range(0, len(histories), n_rows):
-            last = min(first + n_rows, len(histories))
-            yield first, self._weighted(histories.select(np.arange(first, last)))
-
-    def _weighted(self, histories: Rows) -> csr_matrix:
-        """The probabilities of every history, times the weight."""
-        ones = np.ones(len(histories.items), dtype=np.float32)
-        parts = (ones, histories.items, histories.offsets)
-        started = csr_matrix(parts, shape=(len(histories), self.matrix.shape[0]))
-        ends = started @ self.matrix
+    def _started(self, histories: Rows) -> csr_matrix:
+        """Where walks begin: the weight of each history, divided among its items."""
+        goes_on = np.diff(self.matrix.indptr) > 0
+        lengths = np.diff(histories.offsets)
+        owners = np.repeat(np.arange(len(histories)), lengths)
         # Not the number of items: from some of them no walk goes on.
-        sums = ends.sum(axis=1).A1
-        # Rows without entries have a sum of 0, and are not asked for.
-        ends.data *= (self.weight / sums[_owners(ends)]).astype(np.float32)
-        return ends
+        n_starts = np.bincount(owners[goes_on[histories.items]], minlength=len(histories))
+        shares = (self.weight / np.maximum(n_starts, 1)).astype(np.float32)
+        parts = (np.repeat(shares, lengths), histories.items, histories.offsets)
+        return csr_matrix(parts, shape=(len(histories), self.matrix.shape[0]))
 
     def of_items(self, items: np.ndarray) -> "Walks":
         """The same walks for scores with other columns, several of which may be the same item.
@@ -234,9 +219,3 @@ class WalkingScorer:
         scores = self.vectors.score(users)
         self.walks.add_to(scores, self.histories.select(np.asarray(users)))
         return scores
-
-
-def _owners(matrix: csr_matrix) -> np.ndarray:
-    """The row of every entry."""
-    rows: np.ndarray = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return rows

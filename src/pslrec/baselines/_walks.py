@@ -6,6 +6,7 @@ from scipy.sparse import csr_matrix, diags
 from pslrec.baselines._base import binary_matrix, counts_of, scaled
 from pslrec.baselines._neighbours import nearest_neighbours
 from pslrec.data import Interactions
+from pslrec.kernels import dense_product
 
 
 def walk_matrix(
@@ -36,17 +37,15 @@ def walk_matrix(
            [0.25, 0.  ]], dtype=float32)
     """
     histories = binary_matrix(interactions)
-    by_item = histories.T.tocsr()
     user_counts, item_counts = counts_of(histories)
     of_start = _powers(item_counts, -transition_exponent)
     of_user = _powers(user_counts, -transition_exponent)
     of_end = _powers(item_counts, -popularity_exponent)
-    walks = scaled(histories, user_scale=of_user, item_scale=of_end)
+    to_users = (diags(of_start) @ histories.T).tocsr()
+    to_items = scaled(histories, user_scale=of_user, item_scale=of_end)
 
     def weights(block: slice) -> np.ndarray:
-        dense: np.ndarray = (by_item[block] @ walks).toarray()
-        weighted: np.ndarray = dense * of_start[block, None]
-        return weighted
+        return dense_product(to_users[block], to_items)
 
     nearest = nearest_neighbours(weights, n_items=interactions.n_items, neighbours=neighbours)
     if not normalize:

@@ -17,6 +17,7 @@ from pslrec.baselines._base import (
 )
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
+from pslrec.kernels import dense_product
 from pslrec.seeding import generator
 
 # Singular values below this share of the largest belong to directions without data.
@@ -90,7 +91,7 @@ class GFCF(Baseline):
         rows = self.histories[users]
         # From the left: R^T R as a whole would be as large as items by items.
         at_users = rows @ self.by_item
-        linear = (at_users @ self.normalized).toarray()
+        linear = dense_product(at_users, self.normalized)
         coordinates = rows @ self.low_pass_in
         low_pass = coordinates @ self.low_pass_out
         scores = linear + np.float32(self.low_pass_weight) * low_pass

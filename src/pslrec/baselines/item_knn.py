@@ -16,6 +16,7 @@ from pslrec.baselines._base import (
 from pslrec.baselines._neighbours import cosine_scale, nearest_neighbours
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
+from pslrec.kernels import dense_product
 
 
 @BASELINES.register("item-knn")
@@ -56,7 +57,7 @@ class ItemKNN(Baseline):
         n_users_of_item = np.diff(by_item.indptr)
 
         def similarities(block: slice) -> np.ndarray:
-            common: np.ndarray = (by_item[block] @ self.histories).toarray()
+            common = dense_product(by_item[block], self.histories)
             cosines: np.ndarray = common / cosine_scale(n_users_of_item, self.shrinkage, block)
             return cosines
 
@@ -70,5 +71,4 @@ class ItemKNN(Baseline):
 
     def score(self, users: np.ndarray) -> Tensor:
         """Summed similarities to the user's items."""
-        scores = self.histories[users] @ self.similarities
-        return torch.from_numpy(scores.toarray())
+        return torch.from_numpy(dense_product(self.histories[users], self.similarities))

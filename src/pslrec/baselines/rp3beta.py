@@ -15,6 +15,7 @@ from pslrec.baselines._base import (
 from pslrec.baselines._walks import walk_matrix
 from pslrec.checks import number_from_zero, whole_number
 from pslrec.data import Interactions
+from pslrec.kernels import dense_product
 
 
 @BASELINES.register("rp3beta")
@@ -78,5 +79,4 @@ class RP3Beta(Baseline):
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """Summed weights of the walks from the user's items."""
-        scores = self.histories[users] @ self.weights
-        return torch.from_numpy(scores.toarray())
+        return torch.from_numpy(dense_product(self.histories[users], self.weights))

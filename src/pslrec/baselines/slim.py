@@ -18,6 +18,7 @@ from pslrec.baselines._base import (
 from pslrec.baselines._neighbours import cosine_scale, nearest_neighbours
 from pslrec.checks import number_from_zero, positive_number, whole_number
 from pslrec.data import Interactions
+from pslrec.kernels import dense_product
 
 # Items are solved together up to this many bytes of matrices: steps of a solver are short, and many
 # items share the price of calling them.
@@ -187,5 +188,4 @@ class SLIM(Baseline):
 
     def score(self, users: np.ndarray) -> torch.Tensor:
         """The user's row of X times the weights."""
-        scores = self.histories[users] @ self.weights
-        return torch.from_numpy(scores.toarray())
+        return torch.from_numpy(dense_product(self.histories[users], self.weights))

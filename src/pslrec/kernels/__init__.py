@@ -21,6 +21,7 @@ from pslrec.kernels._negatives import draw_negatives
 from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
+from pslrec.kernels._sparse_sums import add_sparse_product, dense_product
 from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
 from pslrec.kernels._torch_catalog import (
     Products,
@@ -48,8 +49,10 @@ __all__ = [
     "Products",
     "TorchPass",
     "add_row_noise",
+    "add_sparse_product",
     "catalog_log_sums",
     "catalog_row_values",
+    "dense_product",
     "device_named",
     "devices_here",
     "divided_catalog_value",

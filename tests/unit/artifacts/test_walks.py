@@ -118,7 +118,7 @@ def test_histories_in_pieces_get_what_they_get_at_once(
 ) -> None:
     at_once = torch.zeros(N_USERS, N_ITEMS)
     walks.add_to(at_once, log.rows)
-    monkeypatch.setattr(_walks, "ENTRIES_AT_ONCE", 200)
+    monkeypatch.setattr(_walks, "BYTES_AT_ONCE", 500)
     in_pieces = torch.zeros(N_USERS, N_ITEMS)
     walks.add_to(in_pieces, log.rows)
     assert torch.equal(in_pieces, at_once)

@@ -64,6 +64,8 @@ def test_vectors_are_those_of_irspack(
     assert_close(model.get_item_embedding(), ours.item_vectors.numpy())
 
 
+# It advises against more than one thread, which matters for its speed alone.
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
 @pytest.mark.parametrize("dimension", [4, 100])
 @pytest.mark.parametrize(("weight", "penalty"), [(0.1, 1.0), (0.3, 2.0)])
 def test_vectors_are_those_of_implicit(

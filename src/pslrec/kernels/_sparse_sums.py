@@ -1,0 +1,97 @@
+"""Sparse times sparse, added to a dense matrix: what histories times item-to-item weights need."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from pslrec.kernels._native import native
+
+# A build from before this kernel has none.
+_compiled: Callable[..., None] | None = getattr(native, "add_sparse_product", None)
+# The plain twin keeps a sparse product in memory, so it takes some rows at a time.
+_ROWS_AT_ONCE = 256
+
+
+def add_sparse_product(
+    out: np.ndarray, left: csr_matrix, right: csr_matrix, *, columns: np.ndarray | None = None
+) -> None:
+    """Add `left @ right` to a dense matrix, in place.
+
+    What a place gets depends neither on the other rows nor on the other columns.
+
+    Args:
+        out: shape (rows of `left`, columns of `right`), float32.
+        left: taken as float32.
+        right: taken as float32.
+        columns: the column of the product that each column of `out` gets; all in order by default.
+
+    >>> out = np.ones((1, 2), dtype=np.float32)
+    >>> add_sparse_product(out, csr_matrix([[1.0, 2.0]]), csr_matrix([[0.0, 3.0], [0.0, 4.0]]))
+    >>> out
+    array([[ 1., 12.]], dtype=float32)
+    """
+    _check(out, left, right, columns)
+    if _compiled is None:
+        add_sparse_product_plainly(out, left, right, columns=columns)
+        return
+    places = None
+    if columns is not None:
+        places = np.ascontiguousarray(columns, dtype=np.int64)
+    _compiled(*_parts(left), *_parts(right), right.shape[1], places, out)
+
+
+def dense_product(left: csr_matrix, right: csr_matrix) -> np.ndarray:
+    """`left @ right` as a dense matrix of float32.
+
+    >>> dense_product(csr_matrix([[1.0, 2.0]]), csr_matrix([[0.0, 3.0], [0.0, 4.0]]))
+    array([[ 0., 11.]], dtype=float32)
+    """
+    product = np.zeros((left.shape[0], right.shape[1]), dtype=np.float32)
+    add_sparse_product(product, left, right)
+    return product
+
+
+def add_sparse_product_plainly(
+    out: np.ndarray, left: csr_matrix, right: csr_matrix, *, columns: np.ndarray | None = None
+) -> None:
+    """The plain twin: scipy's own product."""
+    left = left.astype(np.float32)
+    right = right.astype(np.float32)
+    for first in range(0, left.shape[0], _ROWS_AT_ONCE):
+        last = first + _ROWS_AT_ONCE
+        product = (left[first:last] @ right).toarray()
+        if columns is not None:
+            product = product[:, columns]
+        out[first:last] += product
+
+
+def _parts(matrix: csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets, columns and values, in the types that the kernel takes; copied only if they differ."""
+    return (
+        np.ascontiguousarray(matrix.indptr, dtype=np.int64),
+        np.ascontiguousarray(matrix.indices, dtype=np.int32),
+        np.ascontiguousarray(matrix.data, dtype=np.float32),
+    )
+
+
+def _check(
+    out: np.ndarray, left: csr_matrix, right: csr_matrix, columns: np.ndarray | None
+) -> None:
+    if left.shape[1] != right.shape[0]:
+        raise ValueError(
+            f"`left` must have a column for each row of `right`, {right.shape[0]}, "
+            f"got {left.shape[1]}"
+        )
+    n_columns = right.shape[1]
+    if columns is not None:
+        if len(columns) and not 0 <= columns.min() <= columns.max() < n_columns:
+            raise ValueError(f"`columns` must be from 0 to {n_columns - 1}, got {columns}")
+        n_columns = len(columns)
+    expected = (left.shape[0], n_columns)
+    is_plain = out.dtype == np.float32 and out.flags.c_contiguous
+    if out.shape != expected or not is_plain:
+        raise ValueError(
+            f"`out` must be contiguous float32 of shape {expected}, got {out.dtype} of shape "
+            f"{out.shape}"
+        )
