@@ -1,16 +1,17 @@
-// Product of two sparse matrices in compressed rows, added to a dense one:
+// Product of two sparse matrices in compressed rows, row by row: added to a dense matrix,
 //     out[row, place] += (left @ right)[row, columns[place]]
-// Every row is summed on its own by one thread, in the order of the entries of `left`, and then added at once: so what
-// a place gets depends neither on the number of threads nor on which other columns are asked for.
+// or cut down to the largest entries of each row.
+// Every row is summed on its own by one thread, in the order of the entries of `left`, and only then used: so what a
+// place gets depends neither on the number of threads nor on which other columns are asked for.
 
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "arrays.hpp"
@@ -57,6 +58,30 @@ public:
             out[place] += sums_[static_cast<std::size_t>(columns[place])];
     }
 
+    // The k largest positive sums but the one of column `left_out`, equal ones by lower column; in the order of columns.
+    // Returns how many there are.
+    std::int64_t write_largest(std::int64_t k, std::int32_t left_out, std::int32_t* columns, float* values) {
+        const auto comes_before = [this](std::int32_t one, std::int32_t other) {
+            const float first = sums_[static_cast<std::size_t>(one)];
+            const float second = sums_[static_cast<std::size_t>(other)];
+            return first > second || (first == second && one < other);
+        };
+        largest_.clear();
+        for (const std::int32_t column : touched_) {
+            if (column != left_out && sums_[static_cast<std::size_t>(column)] > 0.0f) largest_.push_back(column);
+        }
+        if (static_cast<std::int64_t>(largest_.size()) > k) {
+            std::nth_element(largest_.begin(), largest_.begin() + k, largest_.end(), comes_before);
+            largest_.resize(static_cast<std::size_t>(k));
+        }
+        std::sort(largest_.begin(), largest_.end());
+        for (const std::int32_t column : largest_) {
+            *columns++ = column;
+            *values++ = sums_[static_cast<std::size_t>(column)];
+        }
+        return static_cast<std::int64_t>(largest_.size());
+    }
+
     void clear() {
         for (const std::int32_t column : touched_) {
             sums_[static_cast<std::size_t>(column)] = 0.0f;
@@ -69,21 +94,24 @@ private:
     std::vector<float> sums_;
     std::vector<char> is_touched_;
     std::vector<std::int32_t> touched_;
+    std::vector<std::int32_t> largest_;
 };
 
-inline void add_product(Array<const std::int64_t, 1> left_offsets, Array<const std::int32_t, 1> left_columns,
-                        Array<const float, 1> left_values, Array<const std::int64_t, 1> right_offsets,
-                        Array<const std::int32_t, 1> right_columns, Array<const float, 1> right_values,
-                        std::int64_t n_columns, std::optional<Array<const std::int64_t, 1>> columns,
-                        Array<float, 2> out) {
+using Offsets = Array<const std::int64_t, 1>;
+using Columns = Array<const std::int32_t, 1>;
+using Values = Array<const float, 1>;
+
+inline Factor factor(const Offsets& offsets, const Columns& columns, const Values& values) {
+    return {offsets.data(), columns.data(), values.data()};
+}
+
+inline void add_product(Offsets left_offsets, Columns left_columns, Values left_values, Offsets right_offsets,
+                        Columns right_columns, Values right_values, std::int64_t n_columns,
+                        std::optional<Offsets> columns, Array<float, 2> out) {
     const auto n_rows = static_cast<std::int64_t>(out.shape(0));
     const auto n_places = static_cast<std::int64_t>(out.shape(1));
-    const std::int64_t expected = columns ? static_cast<std::int64_t>(columns->shape(0)) : n_columns;
-    const bool fits = static_cast<std::int64_t>(left_offsets.shape(0)) == n_rows + 1 && n_places == expected &&
-                      left_columns.shape(0) == left_values.shape(0) && right_columns.shape(0) == right_values.shape(0);
-    if (!fits) throw std::invalid_argument("the shapes of a sparse sum do not fit together");
-    const Factor left{left_offsets.data(), left_columns.data(), left_values.data()};
-    const Factor right{right_offsets.data(), right_columns.data(), right_values.data()};
+    const Factor left = factor(left_offsets, left_columns, left_values);
+    const Factor right = factor(right_offsets, right_columns, right_values);
     const std::int64_t* places = columns ? columns->data() : nullptr;
     float* to = out.data();
     nb::gil_scoped_release release;
@@ -104,12 +132,44 @@ inline void add_product(Array<const std::int64_t, 1> left_offsets, Array<const s
     }
 }
 
+// Fills the first `counts[row]` places of each row of `columns` and `values`, whose width is the number of entries to
+// keep; the diagonal is left out.
+inline void largest_of_product(Offsets left_offsets, Columns left_columns, Values left_values, Offsets right_offsets,
+                               Columns right_columns, Values right_values, std::int64_t n_columns,
+                               Array<std::int32_t, 2> columns, Array<float, 2> values, Array<std::int64_t, 1> counts) {
+    const auto n_rows = static_cast<std::int64_t>(columns.shape(0));
+    const auto k = static_cast<std::int64_t>(columns.shape(1));
+    const Factor left = factor(left_offsets, left_columns, left_values);
+    const Factor right = factor(right_offsets, right_columns, right_values);
+    std::int32_t* columns_to = columns.data();
+    float* values_to = values.data();
+    std::int64_t* counts_to = counts.data();
+    nb::gil_scoped_release release;
+#pragma omp parallel
+    {
+        RowSums sums(n_columns);
+#pragma omp for schedule(dynamic, 16)
+        for (std::int64_t row = 0; row < n_rows; ++row) {
+            sums.add_row(left, right, row);
+            counts_to[row] =
+                sums.write_largest(k, static_cast<std::int32_t>(row), columns_to + row * k, values_to + row * k);
+            sums.clear();
+        }
+    }
+}
+
 inline void register_with(nb::module_& module) {
     module.def("add_sparse_product", &add_product, nb::arg("left_offsets").noconvert(),
                nb::arg("left_columns").noconvert(), nb::arg("left_values").noconvert(),
                nb::arg("right_offsets").noconvert(), nb::arg("right_columns").noconvert(),
                nb::arg("right_values").noconvert(), nb::arg("n_columns"), nb::arg("columns").none().noconvert(),
                nb::arg("out").noconvert(), "Twin: `pslrec.kernels._sparse_sums.add_sparse_product_plainly`.");
+    module.def("largest_of_sparse_product", &largest_of_product, nb::arg("left_offsets").noconvert(),
+               nb::arg("left_columns").noconvert(), nb::arg("left_values").noconvert(),
+               nb::arg("right_offsets").noconvert(), nb::arg("right_columns").noconvert(),
+               nb::arg("right_values").noconvert(), nb::arg("n_columns"), nb::arg("columns").noconvert(),
+               nb::arg("values").noconvert(), nb::arg("counts").noconvert(),
+               "Twin: `pslrec.kernels._sparse_sums.largest_of_product_plainly`.");
 }
 
 }  // namespace pslrec::sparse_sums

@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 
 from pslrec.kernels import _sparse_sums as module
-from pslrec.kernels import add_sparse_product, dense_product
+from pslrec.kernels import add_sparse_product, dense_product, largest_of_product
 
 N_ROWS, N_MIDDLE, N_COLUMNS = 70, 40, 90
 
@@ -12,6 +12,7 @@ N_ROWS, N_MIDDLE, N_COLUMNS = 70, 40, 90
 def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "plain":
         monkeypatch.setattr(module, "_compiled", None)
+        monkeypatch.setattr(module, "_compiled_largest", None)
         # More than one portion.
         monkeypatch.setattr(module, "_ROWS_AT_ONCE", 32)
     elif module._compiled is None:
@@ -102,3 +103,41 @@ def test_factors_that_do_not_fit_together_are_explained() -> None:
     left, right = factors(0.3)
     with pytest.raises(ValueError, match="`left` must have a column for each row of `right`"):
         dense_product(left, right[1:])
+
+
+@pytest.mark.usefixtures("implementation")
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("k", [1, 7, 500])
+def test_the_largest_entries_are_those_of_a_sort(density: float, k: int) -> None:
+    left, right = factors(density)
+    # Whole numbers, so that there are ties, and negative ones.
+    left.data = np.round(left.data * 3)
+    right.data = np.round(right.data * 6) - 2
+    product = left.toarray() @ right.toarray()
+    expected = np.zeros_like(product)
+    for row, values in enumerate(product):
+        order = sorted(range(N_COLUMNS), key=lambda column: (-values[column], column))
+        kept = [column for column in order if values[column] > 0 and column != row][:k]
+        expected[row, kept] = values[kept]
+    found = largest_of_product(left, right, k)
+    assert found.has_canonical_format
+    np.testing.assert_array_equal(found.toarray(), expected)
+
+
+@pytest.mark.usefixtures("implementation")
+@pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)])
+def test_the_largest_entries_of_empty_shapes(shape: tuple[int, int, int]) -> None:
+    left = csr_matrix((shape[0], shape[1]), dtype=np.float32)
+    right = csr_matrix((shape[1], shape[2]), dtype=np.float32)
+    found = largest_of_product(left, right, 2)
+    assert found.shape == (shape[0], shape[2])
+    assert found.nnz == 0
+
+
+def test_both_ways_find_the_same_in_numbers_that_round() -> None:
+    if module._compiled_largest is None:
+        pytest.skip("pslrec was built without the compiled module")
+    left, right = factors(0.3)
+    compiled = largest_of_product(left, right, 5)
+    plain = module.largest_of_product_plainly(left, right, 5)
+    np.testing.assert_allclose(compiled.toarray(), plain.toarray(), rtol=1e-6)

@@ -4,9 +4,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags
 
 from pslrec.baselines._base import binary_matrix, counts_of, scaled
-from pslrec.baselines._neighbours import nearest_neighbours
 from pslrec.data import Interactions
-from pslrec.kernels import dense_product
+from pslrec.kernels import largest_of_product
 
 
 def walk_matrix(
@@ -43,11 +42,7 @@ def walk_matrix(
     of_end = _powers(item_counts, -popularity_exponent)
     to_users = (diags(of_start) @ histories.T).tocsr()
     to_items = scaled(histories, user_scale=of_user, item_scale=of_end)
-
-    def weights(block: slice) -> np.ndarray:
-        return dense_product(to_users[block], to_items)
-
-    nearest = nearest_neighbours(weights, n_items=interactions.n_items, neighbours=neighbours)
+    nearest = largest_of_product(to_users, to_items, neighbours)
     if not normalize:
         return nearest
     sums = nearest.sum(axis=1).A1

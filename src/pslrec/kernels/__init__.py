@@ -21,7 +21,11 @@ from pslrec.kernels._negatives import draw_negatives
 from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
-from pslrec.kernels._sparse_sums import add_sparse_product, dense_product
+from pslrec.kernels._sparse_sums import (
+    add_sparse_product,
+    dense_product,
+    largest_of_product,
+)
 from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
 from pslrec.kernels._torch_catalog import (
     Products,
@@ -60,6 +64,7 @@ __all__ = [
     "has_rows_for",
     "instruction_set",
     "is_device_name",
+    "largest_of_product",
     "openmp_threads",
     "row_gradients",
     "rows_of_candidates",
