@@ -40,7 +40,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
 # Settings are compared on so many users that a try ranks this many scores, in about a second: all
-# users of most data sets, and some thousands where there are many items.
+# users of most data sets, and some thousands where there are many items. Only where these cannot tell
+# whether walks help are all users asked.
 SCORES_OF_TRY = 1.6e8
 FEWEST_RANKED = 1_000
 FEWEST_COMPARED = 100
@@ -200,14 +201,13 @@ class _Search:
         self._vectors = model.vector_scorer()
         self._listeners = listeners
         self._fitted: dict[tuple[float, float], Walks] = {}
-        # The values of all users, by weight and exponents.
+        # The values of the users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
         self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_RANKED)
 
     def run(self) -> Found:
         """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
-        without = self._values(self._vectors)
         open_exponents = [name for name in GRIDS if name in self._config.auto.chosen]
         settings = {
             WEIGHT: FIRST_WEIGHT,
@@ -218,16 +218,21 @@ class _Search:
         for name in open_exponents:
             settings = self._climb(settings, name, GRIDS[name])
         settings = self._climb(settings, WEIGHT, WEIGHTS)
-        leads = self._values_with(settings) - without
-        if len(leads) < FEWEST_COMPARED:
-            why = f"only {len(leads)} users can be compared on validation"
+        values = self._values_with(settings)
+        without = self._values(self._vectors, self._n_users)
+        is_sample = len(values) == self._n_users
+        if is_sample and 0 < (values - without).mean() <= _chance(values - without):
+            # Too few to tell, so everybody is asked; this takes as long as validating two epochs.
+            values = self._values(self._scorer(settings), None)
+            without = self._values(self._vectors, None)
+        if len(values) < FEWEST_COMPARED:
+            why = f"only {len(values)} users can be compared on validation"
             return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
-        chance = LEAD * leads.std() / math.sqrt(len(leads))
         figures = (
-            f"NDCG@{self._k} of {len(leads):,} users on validation "
-            f"{self._values_with(settings).mean():.4f} with them, {without.mean():.4f} without"
+            f"NDCG@{self._k} of {len(values):,} users on validation {values.mean():.4f} with them, "
+            f"{without.mean():.4f} without"
         )
-        if leads.mean() <= chance:
+        if (values - without).mean() <= _chance(values - without):
             why = f"they are not ahead by more than chance ({figures})"
             return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
         weight = float(f"{min(settings[WEIGHT] * self._unit, LARGEST_WEIGHT):.3g}")
@@ -264,14 +269,16 @@ class _Search:
     def _values_with(self, settings: Mapping[str, float]) -> np.ndarray:
         key = tuple(settings.values())
         if key not in self._by_user:
-            fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
-            walks = replace(fitted, weight=settings[WEIGHT] * self._unit)
-            model = WalkingScorer(self._vectors, walks, self._data.train.rows)
-            self._by_user[key] = self._values(model)
+            self._by_user[key] = self._values(self._scorer(settings), self._n_users)
             tried = WalksTried(len(self._by_user), float(self._by_user[key].mean()))
             for listener in self._listeners:
                 listener(tried)
         return self._by_user[key]
+
+    def _scorer(self, settings: Mapping[str, float]) -> WalkingScorer:
+        fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
+        walks = replace(fitted, weight=settings[WEIGHT] * self._unit)
+        return WalkingScorer(self._vectors, walks, self._data.train.rows)
 
     def _walks(self, transition_exponent: float, popularity_exponent: float) -> Walks:
         key = (transition_exponent, popularity_exponent)
@@ -285,7 +292,7 @@ class _Search:
             )
         return self._fitted[key]
 
-    def _values(self, scorer: Scorer) -> np.ndarray:
+    def _values(self, scorer: Scorer, n_users: int | None) -> np.ndarray:
         section = self._config.evaluation
         result = evaluate(
             scorer,
@@ -295,11 +302,16 @@ class _Search:
             protocol=section.protocol,
             metrics=("ndcg",),
             memory_budget=section.memory_megabytes * 2**20,
-            n_users=self._n_users,
+            n_users=n_users,
             seed=self._config.data.validation_seed,
             group=self._group,
         )
         return result.per_user[f"ndcg@{self._k}"]
+
+
+def _chance(leads: np.ndarray) -> float:
+    """How far users' mean lead may be from 0 by chance."""
+    return float(LEAD * leads.std() / math.sqrt(len(leads)))
 
 
 def _unit(vectors: EmbeddingScorer, similarity: str) -> float:

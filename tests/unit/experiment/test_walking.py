@@ -104,6 +104,26 @@ def test_walks_that_do_not_lead_by_more_than_chance_are_left_out() -> None:
     assert result.config.walks.weight == 0
 
 
+@pytest.mark.parametrize(("n_ranked", "n_asked"), [(40, 240), (240, 240)])
+def test_all_users_are_asked_where_a_sample_cannot_tell(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, n_ranked: int, n_asked: int
+) -> None:
+    # A sample this small is always in doubt, as its lead must be enormous.
+    monkeypatch.setattr(walking, "SCORES_OF_TRY", 0)
+    monkeypatch.setattr(walking, "FEWEST_RANKED", n_ranked)
+    monkeypatch.setattr(walking, "FEWEST_COMPARED", 10)
+    original = walking._chance
+    monkeypatch.setattr(
+        walking, "_chance", lambda leads: 9.9 if len(leads) < N_USERS else original(leads)
+    )
+    told: list[Event] = []
+    result = run(configured(), data=dataset, listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert f"of {n_asked} users on validation" in chosen
+    assert isinstance(result.config.walks.weight, float)
+    assert result.config.walks.weight > 0
+
+
 def test_large_catalogues_do_without(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "MOST_ITEMS", 10)
     assert run(configured(), data=dataset).config.walks.weight == 0
