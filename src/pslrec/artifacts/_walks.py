@@ -217,5 +217,9 @@ class WalkingScorer:
     def score(self, users: np.ndarray) -> Tensor:
         """Scores of the users, one row each."""
         scores = self.vectors.score(users)
-        self.walks.add_to(scores, self.histories.select(np.asarray(users)))
+        self.add_to(scores, users)
         return scores
+
+    def add_to(self, scores: Tensor, users: np.ndarray) -> None:
+        """Add the walks of some users to the inner products of their vectors, in place."""
+        self.walks.add_to(scores, self.histories.select(np.asarray(users)))

@@ -11,7 +11,7 @@ from pslrec.evaluation._full_ranking import (
     users_at_once,
 )
 from pslrec.evaluation._metrics import METRICS, Metric, metric
-from pslrec.evaluation._scorer import EmbeddingScorer, Scorer, VectorScorer
+from pslrec.evaluation._scorer import AddingScorer, EmbeddingScorer, Scorer, VectorScorer
 from pslrec.evaluation._significance import Comparison, compare, compare_results, holm, t_test
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import top_k
@@ -20,6 +20,7 @@ __all__ = [
     "DEFAULT_MEMORY_BUDGET",
     "DEFAULT_METRICS",
     "METRICS",
+    "AddingScorer",
     "Comparison",
     "EmbeddingScorer",
     "Evaluated",

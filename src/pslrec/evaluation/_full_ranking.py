@@ -14,7 +14,7 @@ from pslrec.evaluation._evaluated import Evaluated
 from pslrec.evaluation._exposure import Exposure
 from pslrec.evaluation._full_ranks import full_ranks
 from pslrec.evaluation._metrics import METRICS, Basis, RankedLists
-from pslrec.evaluation._scorer import Scorer, VectorScorer
+from pslrec.evaluation._scorer import AddingScorer, Scorer, VectorScorer
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
 from pslrec.kernels import HIDDEN, NOT_NUMBERS, top_k
 
@@ -137,6 +137,11 @@ def _score_blocks(
     """Scores of some users at a time, with the position of the first."""
     if isinstance(scorer, VectorScorer):
         yield from _product_blocks(scorer, users, rows)
+        return
+    if isinstance(scorer, AddingScorer):
+        for start, scores in _product_blocks(scorer.vectors, users, rows):
+            scorer.add_to(scores, users[start : start + len(scores)])
+            yield start, scores
         return
     for start in range(0, len(users), rows):
         block = users[start : start + rows]

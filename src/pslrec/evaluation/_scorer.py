@@ -44,6 +44,23 @@ class VectorScorer(Scorer, Protocol):
         """One row per item."""
 
 
+@runtime_checkable
+class AddingScorer(Scorer, Protocol):
+    """A scorer that adds something to inner products, which callers can compute in blocks."""
+
+    @property
+    def vectors(self) -> VectorScorer:
+        """What gives the inner products."""
+
+    def add_to(self, scores: Tensor, users: np.ndarray) -> None:
+        """Add the rest to the inner products of some users, in place.
+
+        Args:
+            scores: one row per user, float32.
+            users: their row numbers.
+        """
+
+
 class EmbeddingScorer:
     """Inner products of user and item vectors.
 

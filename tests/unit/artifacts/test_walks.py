@@ -10,7 +10,8 @@ from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks, _walks
 from pslrec.artifacts._walks import WALKS_FILE
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
-from pslrec.evaluation import VectorScorer
+from pslrec.data.splits import iid_split
+from pslrec.evaluation import AddingScorer, EmbeddingScorer, VectorScorer, evaluate
 from pslrec.files import write_tensors
 from pslrec.rows import Rows
 
@@ -189,3 +190,23 @@ def test_the_scorer_adds_walks_and_is_not_taken_for_vectors(
     assert torch.equal(scorer.score(users), expected)
     with pytest.raises(ValueError, match="`histories` must be given"):
         Model(tables, "half-cosine", walks).scorer()
+
+
+def test_evaluation_in_blocks_finds_what_whole_scores_say(walks: Walks) -> None:
+    dataset = iid_split(planted_tastes(N_USERS, N_ITEMS).interactions)
+    generator = torch.Generator().manual_seed(0)
+    vectors = EmbeddingScorer(
+        torch.randn(N_USERS, 4, generator=generator), torch.randn(N_ITEMS, 4, generator=generator)
+    )
+    scorer = WalkingScorer(vectors, walks, dataset.train.rows)
+
+    class Whole:
+        n_users, n_items = N_USERS, N_ITEMS
+        score = scorer.score
+
+    assert isinstance(scorer, AddingScorer)
+    assert not isinstance(Whole(), AddingScorer)
+    # The smallest budget: one user at a time, in a buffer that is used again.
+    found = evaluate(scorer, dataset, k=[3], memory_budget=9_460)
+    expected = evaluate(Whole(), dataset, k=[3])
+    assert found.metrics == expected.metrics
