@@ -74,9 +74,6 @@ MORE_POPULARITY = (0.6, 0.9)
 POPULARITY_ALONE = 0.6
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
-# From so many items on, 256 dimensions ended 1 to 10 % above 64 on the three data sets that were tried;
-# on smaller ones they do or do not. They take two or three times as long, so `auto` only suggests it.
-MANY_ITEMS = 5_000
 # Options of a loss that are raced, if it has one of them.
 TEMPERATURES = ("temperature", "negative_temperature")
 # What a person wants to know of the choice; the others are in `config.toml`.
@@ -281,7 +278,6 @@ class _Race:
     ) -> None:
         self._config = config
         self._given = config.given()
-        self._n_items = data.train.n_items
         self._try_out = try_out
         self._listeners = listeners
         self._settings = ruled_settings(config, data)
@@ -330,21 +326,7 @@ class _Race:
         """The settings as they are after the race."""
         backbone = self._settings.get("backbone.name", self._config.backbone.name)
         parts = f"{backbone}, {self._config.loss.name}"
-        remarks = [*self._remarks, *self._advice()]
-        return Choice(parts, self._settings, self._tries, self._why_no_race, remarks)
-
-    def _advice(self) -> list[str]:
-        """That more dimensions may be worth their time, where they were neither given nor searched."""
-        is_searched = self._config.auto.mode == "best" and not self._why_no_race
-        is_given = "backbone.dimension" in self._given
-        if is_searched or is_given or self._n_items < MANY_ITEMS:
-            return []
-        how = f"`backbone.dimension={DIMENSIONS[1]}`"
-        if not self._why_no_race:
-            how += ", or the preset best"
-        return [
-            f"with {self._n_items:,} items, more dimensions may rank better and take longer ({how})"
-        ]
+        return Choice(parts, self._settings, self._tries, self._why_no_race, self._remarks)
 
     def _race_temperature(self, name: str) -> None:
         """Walk from the middle of the grid in the direction in which validation improves."""

@@ -464,42 +464,6 @@ def test_listeners_hear_of_every_try_and_of_the_choice(data: TrainingData) -> No
     assert events[-1] == SettingsChosen(choice.sentence())
 
 
-ALL_GIVEN = {
-    "loss.temperature": 0.1,
-    "training.learning_rate": 0.01,
-    "backbone.popularity": 0.0,
-    "auto.backbones": (),
-}
-
-
-@pytest.mark.parametrize(
-    ("preset", "given", "is_said"),
-    [
-        ("auto", {}, True),
-        ("auto", ALL_GIVEN, True),
-        ("auto", {"backbone.dimension": 64}, False),
-        ("best", {}, False),
-    ],
-)
-def test_more_dimensions_are_named_where_there_are_many_items(
-    data: TrainingData,
-    preset: str,
-    given: dict[str, Any],
-    is_said: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    config = open_config(preset, **given)
-    _, choice = choose_settings(config, data, Planted(peak_at(12)))
-    assert "dimensions may rank better" not in choice.sentence()
-    n_items = data.train.n_items
-    monkeypatch.setattr(_auto, "MANY_ITEMS", n_items)
-    _, choice = choose_settings(config, data, Planted(peak_at(12)))
-    advice = f"with {n_items} items, more dimensions may rank better"
-    assert (advice in choice.sentence()) == is_said
-    # Nothing can be searched without a race.
-    assert ("preset best" in choice.sentence()) == (is_said and given != ALL_GIVEN)
-
-
 def test_best_finds_a_temperature_for_every_dimension(data: TrainingData) -> None:
     peaks = {64: 16, 256: 10, 512: 10}
     heights = {64: 0.1, 256: 0.2, 512: 0.1}
