@@ -119,7 +119,8 @@ def _check_same_backbone(old: FinishedRun, backbone: Backbone, path: Path) -> No
     if name != backbone.name or dimension != backbone.dimension:
         raise ConfigError(
             f"a warm start needs the same backbone and dimension: the run in {path} has `{name}` "
-            f"with {dimension}, this one `{backbone.name}` with {backbone.dimension}"
+            f"with {dimension}, this one `{backbone.name}` with {backbone.dimension}; set "
+            f"`backbone.name={name}` and `backbone.dimension={dimension}`"
         )
 
 

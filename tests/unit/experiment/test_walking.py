@@ -17,7 +17,7 @@ from pslrec.experiment import _walking as walking
 from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
-from pslrec.training import Event, WalksChosen
+from pslrec.training import Event, WalksChosen, WalksTried
 
 N_USERS, N_PAIRS = 240, 60
 
@@ -213,6 +213,25 @@ def test_a_run_that_stops_after_the_choice_is_resumed_with_it(
     # As if it had been stopped while the test part was evaluated.
     (tmp_path / "stopped" / "metrics.json").unlink()
     monkeypatch.setattr(walking, "_Search", None)
+    resumed = run(config, out=tmp_path / "stopped", resume=True)
+    assert resumed.metrics["test"] == whole.metrics["test"]
+    files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("whole", "stopped")]
+    assert files[0] == files[1]
+
+
+def test_a_run_that_stops_in_the_choice_chooses_again_and_alike(
+    log_file: Path, tmp_path: Path
+) -> None:
+    config = configured(data__source=str(log_file))
+    whole = run(config, out=tmp_path / "whole")
+
+    def interrupt(event: Event) -> None:
+        if isinstance(event, WalksTried):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, out=tmp_path / "stopped", listeners=[interrupt])
+    assert not (tmp_path / "stopped" / "walks.safetensors").exists()
     resumed = run(config, out=tmp_path / "stopped", resume=True)
     assert resumed.metrics["test"] == whole.metrics["test"]
     files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("whole", "stopped")]
