@@ -97,6 +97,23 @@ private:
     std::vector<std::int32_t> largest_;
 };
 
+// Calls `use` with the sums of every row of the product, and the row.
+template <typename Use>
+void for_every_row(const Factor& left, const Factor& right, std::int64_t n_rows, std::int64_t n_columns, Use use) {
+    nb::gil_scoped_release release;
+#pragma omp parallel
+    {
+        RowSums sums(n_columns);
+        // Histories differ in length by orders of magnitude: small portions keep all threads busy to the end.
+#pragma omp for schedule(dynamic, 16)
+        for (std::int64_t row = 0; row < n_rows; ++row) {
+            sums.add_row(left, right, row);
+            use(sums, row);
+            sums.clear();
+        }
+    }
+}
+
 using Offsets = Array<const std::int64_t, 1>;
 using Columns = Array<const std::int32_t, 1>;
 using Values = Array<const float, 1>;
@@ -108,28 +125,19 @@ inline Factor factor(const Offsets& offsets, const Columns& columns, const Value
 inline void add_product(Offsets left_offsets, Columns left_columns, Values left_values, Offsets right_offsets,
                         Columns right_columns, Values right_values, std::int64_t n_columns,
                         std::optional<Offsets> columns, Array<float, 2> out) {
-    const auto n_rows = static_cast<std::int64_t>(out.shape(0));
-    const auto n_places = static_cast<std::int64_t>(out.shape(1));
     const Factor left = factor(left_offsets, left_columns, left_values);
     const Factor right = factor(right_offsets, right_columns, right_values);
+    const auto n_rows = static_cast<std::int64_t>(out.shape(0));
+    const auto n_places = static_cast<std::int64_t>(out.shape(1));
     const std::int64_t* places = columns ? columns->data() : nullptr;
     float* to = out.data();
-    nb::gil_scoped_release release;
-#pragma omp parallel
-    {
-        RowSums sums(n_columns);
-        // Histories differ in length by orders of magnitude: small portions keep all threads busy to the end.
-#pragma omp for schedule(dynamic, 16)
-        for (std::int64_t row = 0; row < n_rows; ++row) {
-            sums.add_row(left, right, row);
-            if (places) {
-                sums.add_to(to + row * n_places, places, n_places);
-            } else {
-                sums.add_to(to + row * n_places);
-            }
-            sums.clear();
+    for_every_row(left, right, n_rows, n_columns, [=](const RowSums& sums, std::int64_t row) {
+        if (places) {
+            sums.add_to(to + row * n_places, places, n_places);
+        } else {
+            sums.add_to(to + row * n_places);
         }
-    }
+    });
 }
 
 // Fills the first `counts[row]` places of each row of `columns` and `values`, whose width is the number of entries to
@@ -137,38 +145,29 @@ inline void add_product(Offsets left_offsets, Columns left_columns, Values left_
 inline void largest_of_product(Offsets left_offsets, Columns left_columns, Values left_values, Offsets right_offsets,
                                Columns right_columns, Values right_values, std::int64_t n_columns,
                                Array<std::int32_t, 2> columns, Array<float, 2> values, Array<std::int64_t, 1> counts) {
-    const auto n_rows = static_cast<std::int64_t>(columns.shape(0));
-    const auto k = static_cast<std::int64_t>(columns.shape(1));
     const Factor left = factor(left_offsets, left_columns, left_values);
     const Factor right = factor(right_offsets, right_columns, right_values);
+    const auto n_rows = static_cast<std::int64_t>(columns.shape(0));
+    const auto k = static_cast<std::int64_t>(columns.shape(1));
     std::int32_t* columns_to = columns.data();
     float* values_to = values.data();
     std::int64_t* counts_to = counts.data();
-    nb::gil_scoped_release release;
-#pragma omp parallel
-    {
-        RowSums sums(n_columns);
-#pragma omp for schedule(dynamic, 16)
-        for (std::int64_t row = 0; row < n_rows; ++row) {
-            sums.add_row(left, right, row);
-            counts_to[row] =
-                sums.write_largest(k, static_cast<std::int32_t>(row), columns_to + row * k, values_to + row * k);
-            sums.clear();
-        }
-    }
+    for_every_row(left, right, n_rows, n_columns, [=](RowSums& sums, std::int64_t row) {
+        const auto diagonal = static_cast<std::int32_t>(row);
+        counts_to[row] = sums.write_largest(k, diagonal, columns_to + row * k, values_to + row * k);
+    });
 }
 
 inline void register_with(nb::module_& module) {
-    module.def("add_sparse_product", &add_product, nb::arg("left_offsets").noconvert(),
-               nb::arg("left_columns").noconvert(), nb::arg("left_values").noconvert(),
-               nb::arg("right_offsets").noconvert(), nb::arg("right_columns").noconvert(),
-               nb::arg("right_values").noconvert(), nb::arg("n_columns"), nb::arg("columns").none().noconvert(),
-               nb::arg("out").noconvert(), "Twin: `pslrec.kernels._sparse_sums.add_sparse_product_plainly`.");
-    module.def("largest_of_sparse_product", &largest_of_product, nb::arg("left_offsets").noconvert(),
-               nb::arg("left_columns").noconvert(), nb::arg("left_values").noconvert(),
-               nb::arg("right_offsets").noconvert(), nb::arg("right_columns").noconvert(),
-               nb::arg("right_values").noconvert(), nb::arg("n_columns"), nb::arg("columns").noconvert(),
-               nb::arg("values").noconvert(), nb::arg("counts").noconvert(),
+    using namespace nb::literals;
+    module.def("add_sparse_product", &add_product, "left_offsets"_a.noconvert(), "left_columns"_a.noconvert(),
+               "left_values"_a.noconvert(), "right_offsets"_a.noconvert(), "right_columns"_a.noconvert(),
+               "right_values"_a.noconvert(), "n_columns"_a, "columns"_a.none().noconvert(), "out"_a.noconvert(),
+               "Twin: `pslrec.kernels._sparse_sums.add_sparse_product_plainly`.");
+    module.def("largest_of_sparse_product", &largest_of_product, "left_offsets"_a.noconvert(),
+               "left_columns"_a.noconvert(), "left_values"_a.noconvert(), "right_offsets"_a.noconvert(),
+               "right_columns"_a.noconvert(), "right_values"_a.noconvert(), "n_columns"_a, "columns"_a.noconvert(),
+               "values"_a.noconvert(), "counts"_a.noconvert(),
                "Twin: `pslrec.kernels._sparse_sums.largest_of_product_plainly`.");
 }
 
