@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "arrays.hpp"
@@ -122,6 +123,13 @@ inline Factor factor(const Offsets& offsets, const Columns& columns, const Value
     return {offsets.data(), columns.data(), values.data()};
 }
 
+inline void check(std::int64_t n_rows, const Offsets& left_offsets, const Columns& left_columns, const Values& left_values,
+                  const Columns& right_columns, const Values& right_values, bool results_fit) {
+    const bool fits = static_cast<std::int64_t>(left_offsets.shape(0)) == n_rows + 1 &&
+                      left_columns.shape(0) == left_values.shape(0) && right_columns.shape(0) == right_values.shape(0);
+    if (!fits || !results_fit) throw std::invalid_argument("the shapes of a sparse product do not fit together");
+}
+
 inline void add_product(Offsets left_offsets, Columns left_columns, Values left_values, Offsets right_offsets,
                         Columns right_columns, Values right_values, std::int64_t n_columns,
                         std::optional<Offsets> columns, Array<float, 2> out) {
@@ -129,10 +137,14 @@ inline void add_product(Offsets left_offsets, Columns left_columns, Values left_
     const Factor right = factor(right_offsets, right_columns, right_values);
     const auto n_rows = static_cast<std::int64_t>(out.shape(0));
     const auto n_places = static_cast<std::int64_t>(out.shape(1));
-    const std::int64_t* places = columns ? columns->data() : nullptr;
+    // Not by the pointer, which may be null where no columns are asked for.
+    const bool is_partial = columns.has_value();
+    const std::int64_t* places = is_partial ? columns->data() : nullptr;
+    const std::int64_t expected = is_partial ? static_cast<std::int64_t>(columns->shape(0)) : n_columns;
+    check(n_rows, left_offsets, left_columns, left_values, right_columns, right_values, n_places == expected);
     float* to = out.data();
     for_every_row(left, right, n_rows, n_columns, [=](const RowSums& sums, std::int64_t row) {
-        if (places) {
+        if (is_partial) {
             sums.add_to(to + row * n_places, places, n_places);
         } else {
             sums.add_to(to + row * n_places);
@@ -149,6 +161,10 @@ inline void largest_of_product(Offsets left_offsets, Columns left_columns, Value
     const Factor right = factor(right_offsets, right_columns, right_values);
     const auto n_rows = static_cast<std::int64_t>(columns.shape(0));
     const auto k = static_cast<std::int64_t>(columns.shape(1));
+    const bool fits = static_cast<std::int64_t>(values.shape(0)) == n_rows &&
+                      static_cast<std::int64_t>(values.shape(1)) == k &&
+                      static_cast<std::int64_t>(counts.shape(0)) == n_rows;
+    check(n_rows, left_offsets, left_columns, left_values, right_columns, right_values, fits);
     std::int32_t* columns_to = columns.data();
     float* values_to = values.data();
     std::int64_t* counts_to = counts.data();

@@ -49,6 +49,14 @@ def test_columns_get_what_they_get_among_all_and_may_be_repeated() -> None:
 
 
 @pytest.mark.usefixtures("implementation")
+def test_no_columns_get_nothing() -> None:
+    left, right = factors(0.3)
+    out = np.zeros((N_ROWS, 0), dtype=np.float32)
+    add_sparse_product(out, left, right, columns=np.empty(0, dtype=np.int64))
+    assert out.shape == (N_ROWS, 0)
+
+
+@pytest.mark.usefixtures("implementation")
 def test_a_row_gets_the_same_alone_and_among_others() -> None:
     left, right = factors(0.3)
     together = dense_product(left, right)
@@ -58,7 +66,7 @@ def test_a_row_gets_the_same_alone_and_among_others() -> None:
 
 @pytest.mark.usefixtures("implementation")
 def test_terms_that_cancel_out_leave_nothing_behind() -> None:
-    # A sum of 0 in between must not be taken for an untouched column, or the next row gets it.
+    # A sum of 0 in between must not be taken for an untouched column, or it is added twice.
     left = csr_matrix(np.array([[1, 1, 1], [0, 0, 1]], dtype=np.float32))
     right = csr_matrix(np.array([[2, 0], [-2, 0], [5, 1]], dtype=np.float32))
     np.testing.assert_array_equal(dense_product(left, right), [[5, 1], [5, 1]])
@@ -89,6 +97,7 @@ def test_wide_numbers_are_taken_as_narrow_ones() -> None:
         (np.zeros((N_COLUMNS, N_ROWS), dtype=np.float32).T, None, "must be contiguous"),
         (np.zeros((N_ROWS, 1), dtype=np.float32), np.array([N_COLUMNS]), "`columns` must be from"),
         (np.zeros((N_ROWS, 1), dtype=np.float32), np.array([-1]), "`columns` must be from"),
+        (np.zeros((N_ROWS, 1), dtype=np.float32), np.array([0.0]), "`columns` must be whole"),
     ],
 )
 def test_what_does_not_fit_is_explained(
@@ -101,6 +110,8 @@ def test_what_does_not_fit_is_explained(
 
 def test_factors_that_do_not_fit_together_are_explained() -> None:
     left, right = factors(0.3)
+    with pytest.raises(ValueError, match="must be in compressed rows"):
+        dense_product(left, right.tocsc())
     with pytest.raises(ValueError, match="`left` must have a column for each row of `right`"):
         dense_product(left, right[1:])
 

@@ -179,10 +179,12 @@ class Walks:
             matrix.eliminate_zeros()
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{file} must hold walks over {n_items} items: {error}") from error
-        has_probabilities = np.isfinite(matrix.data).all() and (matrix.data >= 0).all()
+        sums = matrix.sum(axis=1).A1
+        are_whole = np.isclose(sums, 1.0, atol=1e-3) | (sums == 0)
+        has_probabilities = (matrix.data >= 0).all() and are_whole.all()
         if not has_probabilities or not 0 < weight <= LARGEST_WEIGHT:
             raise ArtifactError(
-                f"{file} must hold probabilities, and a weight above 0 of at most "
+                f"{file} must hold probabilities that sum up to 1, and a weight above 0 of at most "
                 f"{LARGEST_WEIGHT:g}"
             )
         return cls(matrix.astype(np.float32), weight)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-# Checkable at run time: evaluation asks which of the two kinds it was given.
+# Checkable at run time: evaluation asks which of the kinds it was given.
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that scores every item for a user; higher is better, and only the order counts."""

@@ -421,7 +421,7 @@ class _Race:
                 self._settings = before
 
     def _race_dimension(self) -> None:
-        """Whole trainings: more dimensions learn more slowly at first, and end higher.
+        """Whole trainings: more dimensions learn more slowly at first, and may end higher.
 
         Each has a temperature of its own, so it is raced again for every dimension but the first.
         """

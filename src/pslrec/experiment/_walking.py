@@ -41,14 +41,14 @@ USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
 # Settings are compared on so many users that a try ranks this many scores, in about a second: all
 # users of most data sets, and some thousands where there are many items. Only where these cannot tell
-# whether walks help are all users asked.
+# whether walks help are all users of the validation part asked.
 SCORES_OF_TRY = 1.6e8
 FEWEST_RANKED = 1_000
 FEWEST_COMPARED = 100
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
 # errors of the mean difference.
 LEAD = 2.0
-# Every item is compared with all others, so that beyond this walks take longer than training.
+# The limit of exact training.
 MOST_ITEMS = 100_000
 MOST_STEPS = 2e9
 MOST_PAIRS = 20_000_000
@@ -204,6 +204,9 @@ class _Search:
         # The values of the users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
+        n_users = data.dataset.n_users
+        # Those that training asks after an epoch.
+        self._n_validated = config.evaluation.n_validation_users(n_users) or n_users
         self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_RANKED)
 
     def run(self) -> Found:
@@ -220,11 +223,11 @@ class _Search:
         settings = self._climb(settings, WEIGHT, WEIGHTS)
         values = self._values_with(settings)
         without = self._values(self._vectors, self._n_users)
-        is_sample = len(values) == self._n_users
-        if is_sample and 0 < (values - without).mean() <= _chance(values - without):
-            # Too few to tell, so everybody is asked; this takes as long as validating two epochs.
-            values = self._values(self._scorer(settings), None)
-            without = self._values(self._vectors, None)
+        is_in_doubt = 0 < (values - without).mean() <= _chance(values - without)
+        if is_in_doubt and len(values) < self._n_validated:
+            # Too few to tell, so all are asked; this takes as long as validating two epochs.
+            values = self._values(self._scorer(settings), self._n_validated)
+            without = self._values(self._vectors, self._n_validated)
         if len(values) < FEWEST_COMPARED:
             why = f"only {len(values)} users can be compared on validation"
             return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
@@ -292,7 +295,7 @@ class _Search:
             )
         return self._fitted[key]
 
-    def _values(self, scorer: Scorer, n_users: int | None) -> np.ndarray:
+    def _values(self, scorer: Scorer, n_users: int) -> np.ndarray:
         section = self._config.evaluation
         result = evaluate(
             scorer,

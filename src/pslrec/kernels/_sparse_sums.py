@@ -134,6 +134,11 @@ def _parts(matrix: csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _check_factors(left: csr_matrix, right: csr_matrix) -> None:
+    if left.format != "csr" or right.format != "csr":
+        raise ValueError(
+            "`left` and `right` must be in compressed rows (csr), got "
+            f"{left.format} and {right.format}"
+        )
     if left.shape[1] != right.shape[0]:
         raise ValueError(
             f"`left` must have a column for each row of `right`, {right.shape[0]}, "
@@ -146,6 +151,8 @@ def _check_out(
 ) -> None:
     n_columns = right.shape[1]
     if columns is not None:
+        if columns.dtype.kind not in "iu":
+            raise ValueError(f"`columns` must be whole numbers, got {columns.dtype}")
         if len(columns) and not 0 <= columns.min() <= columns.max() < n_columns:
             raise ValueError(f"`columns` must be from 0 to {n_columns - 1}, got {columns}")
         n_columns = len(columns)

@@ -11,7 +11,13 @@ from pslrec.artifacts._walks import WALKS_FILE
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.data.splits import iid_split
-from pslrec.evaluation import AddingScorer, EmbeddingScorer, VectorScorer, evaluate
+from pslrec.evaluation import (
+    AddingScorer,
+    EmbeddingScorer,
+    VectorScorer,
+    _full_ranking,
+    evaluate,
+)
 from pslrec.files import write_tensors
 from pslrec.rows import Rows
 
@@ -114,15 +120,12 @@ def test_a_new_item_gets_what_its_parent_gets_and_takes_it_from_nobody(
     assert torch.equal(pairs, everything[:, 4])
 
 
-def test_histories_in_pieces_get_what_they_get_at_once(
+def test_pairs_in_pieces_get_what_lists_get(
     log: Interactions, walks: Walks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = torch.zeros(N_USERS, N_ITEMS)
     walks.add_to(at_once, log.rows)
     monkeypatch.setattr(_walks, "BYTES_AT_ONCE", 500)
-    in_pieces = torch.zeros(N_USERS, N_ITEMS)
-    walks.add_to(in_pieces, log.rows)
-    assert torch.equal(in_pieces, at_once)
     owners = np.repeat(np.arange(N_USERS), N_ITEMS)[::-1].copy()
     items = np.tile(np.arange(N_ITEMS), N_USERS)[::-1].copy()
     pairs = walks.of_pairs(log.rows, owners, items)
@@ -154,6 +157,7 @@ DAMAGES = {
     "probabilities that are no numbers": ({"probabilities": torch.tensor([0.5, torch.nan])}, {}),
     "negative probabilities": ({"probabilities": torch.tensor([0.5, -0.5])}, {}),
     "too few offsets": ({"offsets": torch.tensor([0, 2])}, {}),
+    "shares that are more than the whole": ({"probabilities": torch.tensor([1.0, 2.0])}, {}),
     "a weight of 0": ({}, {"weight": "0"}),
     "a weight that is a word": ({}, {"weight": "much"}),
 }
@@ -192,7 +196,9 @@ def test_the_scorer_adds_walks_and_is_not_taken_for_vectors(
         Model(tables, "half-cosine", walks).scorer()
 
 
-def test_evaluation_in_blocks_finds_what_whole_scores_say(walks: Walks) -> None:
+def test_evaluation_in_blocks_finds_what_whole_scores_say(
+    walks: Walks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset = iid_split(planted_tastes(N_USERS, N_ITEMS).interactions)
     generator = torch.Generator().manual_seed(0)
     vectors = EmbeddingScorer(
@@ -206,7 +212,8 @@ def test_evaluation_in_blocks_finds_what_whole_scores_say(walks: Walks) -> None:
 
     assert isinstance(scorer, AddingScorer)
     assert not isinstance(Whole(), AddingScorer)
-    # The smallest budget: one user at a time, in a buffer that is used again.
-    found = evaluate(scorer, dataset, k=[3], memory_budget=9_460)
+    # Blocks in a buffer that is used again, the last one smaller.
+    monkeypatch.setattr(_full_ranking, "users_at_once", lambda *_, **__: 7)
+    found = evaluate(scorer, dataset, k=[3])
     expected = evaluate(Whole(), dataset, k=[3])
     assert found.metrics == expected.metrics

@@ -104,24 +104,49 @@ def test_walks_that_do_not_lead_by_more_than_chance_are_left_out() -> None:
     assert result.config.walks.weight == 0
 
 
-@pytest.mark.parametrize(("n_ranked", "n_asked"), [(40, 240), (240, 240)])
+@pytest.mark.parametrize(
+    ("is_in_doubt", "validated", "n_asked"),
+    [(True, "auto", N_USERS), (True, 150, 150), (False, "auto", 40)],
+)
 def test_all_users_are_asked_where_a_sample_cannot_tell(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, n_ranked: int, n_asked: int
+    dataset: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+    is_in_doubt: bool,
+    validated: str | int,
+    n_asked: int,
 ) -> None:
-    # A sample this small is always in doubt, as its lead must be enormous.
     monkeypatch.setattr(walking, "SCORES_OF_TRY", 0)
-    monkeypatch.setattr(walking, "FEWEST_RANKED", n_ranked)
+    monkeypatch.setattr(walking, "FEWEST_RANKED", 40)
     monkeypatch.setattr(walking, "FEWEST_COMPARED", 10)
     original = walking._chance
-    monkeypatch.setattr(
-        walking, "_chance", lambda leads: 9.9 if len(leads) < N_USERS else original(leads)
-    )
+
+    def chance(leads: np.ndarray) -> float:
+        if is_in_doubt and len(leads) == 40:
+            # No lead is as large as this.
+            return 9.9
+        return original(leads)
+
+    monkeypatch.setattr(walking, "_chance", chance)
     told: list[Event] = []
-    result = run(configured(), data=dataset, listeners=[told.append])
+    config = configured(evaluation__validation_users=validated)
+    result = run(config, data=dataset, listeners=[told.append])
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert f"of {n_asked} users on validation" in chosen
     assert isinstance(result.config.walks.weight, float)
     assert result.config.walks.weight > 0
+
+
+def test_a_sample_that_is_behind_asks_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = np.random.default_rng(1)
+    users = np.repeat(np.arange(300), 8)
+    items = np.concatenate([draws.choice(50, size=8, replace=False) for _ in range(300)])
+    monkeypatch.setattr(walking, "SCORES_OF_TRY", 0)
+    monkeypatch.setattr(walking, "FEWEST_RANKED", 150)
+    monkeypatch.setattr(walking._Search, "_values_with", lambda *_: np.zeros(150))
+    told: list[Event] = []
+    run(configured(), data=iid_split(Interactions.from_ids(users, items)), listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "of 150 users on validation 0.0000 with them" in chosen
 
 
 def test_large_catalogues_do_without(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
