@@ -1,4 +1,4 @@
-"""A child of `time_to_quality`: trains one model and prints seconds and quality of every epoch as JSON."""
+"""A child of quality by seconds: trains one model and prints seconds and quality of every epoch as JSON."""
 
 import time
 
@@ -122,11 +122,11 @@ def train_rival(kind: str, dataset: Any, settings: dict[str, Any], clock: Clock)
     RIVALS[kind](dataset.train, settings, usable_cores(), after_epoch)
 
 
-def main(kind: str, settings: dict[str, Any]) -> None:
+def main(data: str, kind: str, settings: dict[str, Any]) -> None:
     """Read the data, train, print."""
     from benchmarks._data import published
 
-    dataset = published("electronic")
+    dataset = published(data)
     clock = Clock(lambda scorer: ndcg(scorer, dataset))
     if kind == "pslrec":
         train_pslrec(dataset, settings, clock)
@@ -135,4 +135,4 @@ def main(kind: str, settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))

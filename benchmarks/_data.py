@@ -15,6 +15,7 @@ FILES = {
     "electronic": "amazon2014-electronic.zip",
     "gowalla": "gowalla.zip",
     "health": "amazon2014-health.zip",
+    "movie": "amazon2014-movie.zip",
     "movielens-100k": "movielens-100k.zip",
 }
 

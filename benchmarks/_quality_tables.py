@@ -1,13 +1,11 @@
-"""What the documentation shows of `time_to_quality`: values by seconds, who leads, and settings."""
+"""What the documentation shows of quality by seconds: values, who leads, and settings."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks._publish import about_load, table
 from benchmarks._rivals import LONG_PATIENCE, PATIENCE
 
-MARKS = (1, 2, 5, 10, 20, 30, 60)
-HEADLINE_MARKS = (2, 5, 20, 60)
-GOAL = 0.0525
 Curves = dict[str, Any]
 Points = list[dict[str, float]]
 # Settings that say where a value comes from or what everybody has, not what was chosen.
@@ -21,13 +19,32 @@ UNTOLD = (
 )
 
 
-def rows_of(curves: Curves) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a data set.
+
+    Args:
+        data: its name, as on the page of accuracy.
+        marks: seconds at which values are shown.
+        headline_marks: some of them, for a table that fits a screen.
+        goal: a value of which tables say when it is reached.
+        lowest: where the axis of the picture begins.
+    """
+
+    data: str
+    marks: tuple[int, ...]
+    headline_marks: tuple[int, ...]
+    goal: float
+    lowest: float
+
+
+def rows_of(curves: Curves, shown: Shown) -> list[dict[str, Any]]:
     """The test value of the model that was best on validation so far, at some times, by contestant."""
     return [
         {
             "contestant": name,
             "d": str(curve["dimension"] or ""),
-            **_by_seconds(curve["points"]),
+            **_by_seconds(curve["points"], shown),
             "fitting s": f"{_chosen(curve['points'])['seconds'] - curve['fitting_from']:.1f}",
             "end": f"{_chosen(curve['points'])['test']:.4f}",
         }
@@ -35,12 +52,12 @@ def rows_of(curves: Curves) -> list[dict[str, Any]]:
     ]
 
 
-def quality_text(record: dict[str, Any]) -> str:
+def quality_text(record: dict[str, Any], shown: Shown) -> str:
     """Sentences and tables made from a record."""
     result, machine = record["result"], record["machine"]
     measured = f"({machine['processor']}, {machine['cores']} cores, {record['measured']})"
     opening = (
-        "Test NDCG@20 on Amazon-Electronic (paper protocol) of the model that was best on validation "
+        f"Test NDCG@20 on {shown.data} (paper protocol) of the model that was best on validation "
         f"so far, by seconds from a cold process {measured}."
     )
     curves = result["curves"]
@@ -48,7 +65,7 @@ def quality_text(record: dict[str, Any]) -> str:
         f"{opening} `fitting s` counts from the end of imports and reading to the epoch that was best "
         f"on validation.{about_load(record)}",
         table(result["rows"]),
-        by_seconds(curves),
+        by_seconds(curves, shown),
         by_dimension(curves),
         SEARCHED,
         table([_setting_row(name, curve) for name, curve in curves.items()]),
@@ -58,15 +75,15 @@ def quality_text(record: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def quality_headline(record: dict[str, Any]) -> str:
+def quality_headline(record: dict[str, Any], shown: Shown) -> str:
     """The same values in a table that fits a screen."""
     machine = record["machine"]
     measured = f"{machine['processor']}, {machine['cores']} cores, {record['measured']}"
-    columns = ["contestant", *(f"{mark} s" for mark in HEADLINE_MARKS), "end"]
+    columns = ["contestant", *(f"{mark} s" for mark in shown.headline_marks), "end"]
     rows = [{column: row[column] for column in columns} for row in record["result"]["rows"]]
     return (
         f"{table(rows)}\n\n"
-        f"Test NDCG@20 on Amazon-Electronic by seconds from a cold process ({measured}); all settings "
+        f"Test NDCG@20 on {shown.data} by seconds from a cold process ({measured}); all settings "
         "chosen on validation data, one seed each."
     )
 
@@ -79,10 +96,10 @@ SEARCHED = (
 )
 
 
-def by_seconds(curves: Curves) -> str:
+def by_seconds(curves: Curves, shown: Shown) -> str:
     """Who has the highest test value after some times."""
     leaders = []
-    for mark in MARKS:
+    for mark in shown.marks:
         values = {name: _value_at(curve["points"], mark) for name, curve in curves.items()}
         reached = {name: value for name, value in values.items() if value is not None}
         if reached:
@@ -105,15 +122,15 @@ def by_dimension(curves: Curves) -> str:
     return f"At the end, by dimension: {'; '.join(sentences)}."
 
 
-def _by_seconds(points: Points) -> dict[str, str]:
+def _by_seconds(points: Points, shown: Shown) -> dict[str, str]:
     row = {}
-    for mark in MARKS:
+    for mark in shown.marks:
         value = _value_at(points, mark)
         row[f"{mark} s"] = "" if value is None else f"{value:.4f}"
-    row[f"{GOAL} after"] = "not reached"
+    row[f"{shown.goal} after"] = "not reached"
     for count, point in enumerate(points, start=1):
-        if _chosen(points[:count])["test"] >= GOAL:
-            row[f"{GOAL} after"] = f"{point['seconds']:.1f} s"
+        if _chosen(points[:count])["test"] >= shown.goal:
+            row[f"{shown.goal} after"] = f"{point['seconds']:.1f} s"
             break
     return row
 

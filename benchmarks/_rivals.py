@@ -78,17 +78,21 @@ def train_ialspp(
             return
 
 
-def train_ease(
-    train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch
-) -> None:
-    """EASE, which has a closed form: one epoch is all."""
-    import torch
+def in_closed_form(name: str) -> Train:
+    """Train a baseline of ours that has no epochs: fitting it once is all."""
 
-    from pslrec.baselines import EASE
+    def train(
+        train: Interactions, settings: Settings, threads: int, after_epoch: AfterEpoch
+    ) -> None:
+        import torch
 
-    torch.set_num_threads(threads)
-    scorer = EASE(**settings).fit(train)
-    after_epoch(lambda: scorer)
+        from pslrec.baselines import BASELINES
+
+        torch.set_num_threads(threads)
+        scorer = BASELINES[name](**settings).fit(train)
+        after_epoch(lambda: scorer)
+
+    return train
 
 
 def _by_products(users: Any, items: Any) -> Any:
@@ -99,7 +103,13 @@ def _by_products(users: Any, items: Any) -> Any:
     return EmbeddingScorer(torch.tensor(users), torch.tensor(items))
 
 
-RIVALS: dict[str, Train] = {"als": train_als, "ialspp": train_ialspp, "ease": train_ease}
+RIVALS: dict[str, Train] = {
+    "als": train_als,
+    "ialspp": train_ialspp,
+    "ease": in_closed_form("ease"),
+    "gf-cf": in_closed_form("gf-cf"),
+    "rp3beta": in_closed_form("rp3beta"),
+}
 PACKAGES = {"als": "implicit", "ialspp": "irspack"}
 
 

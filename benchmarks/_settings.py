@@ -1,7 +1,7 @@
-"""The settings of each rival in `time_to_quality`, searched on validation data and kept in a file.
+"""The settings of each rival in quality by seconds, searched on validation data and kept in a file.
 
-`python -m benchmarks time_to_quality --search` makes the file. Cells that it holds are not tried again;
-without the file everything is.
+`python -m benchmarks time_to_quality --search` makes the file of Amazon-Electronic. Cells that it holds are
+not tried again; without the file everything is.
 """
 
 import itertools
@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._grid import Cell, Ladder, Patience, Settings, best_of, edges, key_of, search
-from benchmarks._publish import RESULTS
 from benchmarks._rivals import MOST_EPOCHS, PATIENCE, RIVALS, Train, why_missing
 from benchmarks.machine import describe_machine
 from pslrec.data import Dataset
 from pslrec.files import make_directory, write_text
 
-SETTINGS = RESULTS / "time_to_quality_settings.json"
-
+# More users than this are sampled after every epoch of a search, or evaluating would take most of it.
+MOST_USERS = 13_500
 
 Tell = Callable[[str], None]
 
@@ -91,7 +90,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def load_settings(path: Path = SETTINGS) -> dict[str, Any]:
+def load_settings(path: Path) -> dict[str, Any]:
     """What was chosen, by name of the rival; empty before the first search."""
     if not path.exists():
         return {}
@@ -103,8 +102,8 @@ def search_settings(
     *,
     tell: Tell,
     threads: int = 1,
-    kinds: Iterable[str] = tuple(FAMILIES),
-    path: Path = SETTINGS,
+    kinds: Iterable[str],
+    path: Path,
 ) -> dict[str, Any]:
     """Search the settings of rivals of some kinds on validation data, and keep them after every cell."""
     for kind in kinds:
@@ -168,7 +167,7 @@ def try_settings(
     patience = Patience(PATIENCE, MOST_EPOCHS)
 
     def after_epoch(scorer: Callable[[], Any]) -> bool:
-        options = {"k": (20,), "protocol": "paper", "metrics": ("ndcg",)}
+        options = {"k": (20,), "protocol": "paper", "metrics": ("ndcg",), "n_users": MOST_USERS}
         evaluation = evaluate(scorer(), dataset, split="validation", **options)
         return patience.goes_on(evaluation.metrics["ndcg@20"])
 
@@ -196,7 +195,7 @@ def _keep(path: Path, name: str, entry: dict[str, Any]) -> None:
     contestants = load_settings(path)
     contestants[name] = entry
     content = {
-        "chosen_by": "NDCG@20 on the validation part of Amazon-Electronic, paper protocol",
+        "chosen_by": "NDCG@20 on the validation part, paper protocol",
         "patience": PATIENCE,
         "searched": date.today().isoformat(),
         "versions": describe_machine()["versions"],

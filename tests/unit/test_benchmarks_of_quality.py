@@ -28,6 +28,8 @@ RIVAL_SETTINGS = {
     "als": {"factors": 4, "alpha": 10.0, "regularization": 1.0},
     "ialspp": {"n_components": 4, "alpha0": 0.1, "reg": 0.1, "nu": 0.5, "nu_star": 0.5},
     "ease": {"regularization": 10.0},
+    "gf-cf": {"dimension": 4, "low_pass_weight": 0.3},
+    "rp3beta": {"neighbours": 10, "transition_exponent": 0.8},
 }
 
 
@@ -45,7 +47,7 @@ def test_rivals_show_themselves_after_every_epoch_and_stop_when_told(small, kind
         return len(scores) < 4
 
     RIVALS[kind](small.train, RIVAL_SETTINGS[kind], 1, after_epoch)
-    assert len(scores) == (1 if kind == "ease" else 4)
+    assert len(scores) == (4 if kind in PACKAGES else 1)
     assert all(score.shape == (3, 40) for score in scores)
     for before, after in itertools.pairwise(scores):
         assert not torch.equal(before, after)
@@ -94,16 +96,21 @@ CURVES = {
 def test_a_contestant_that_cannot_take_part_is_named_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    from benchmarks import time_to_quality
+    from benchmarks import _quality, time_to_quality
 
-    monkeypatch.setattr(time_to_quality, "_require_data", lambda: None)
-    monkeypatch.setattr(time_to_quality, "contestants", lambda: CURVES)
-    monkeypatch.setattr(
-        time_to_quality, "_child", lambda kind, settings: (1.0, points((2.0, 0.03, 0.04)))
-    )
+    asked = []
+
+    def child(data, kind, settings):
+        asked.append(data)
+        return 1.0, points((2.0, 0.03, 0.04))
+
+    monkeypatch.setattr(_quality, "is_published", lambda _: True)
+    monkeypatch.setattr(_quality.QualityBySeconds, "contestants", lambda _: CURVES)
+    monkeypatch.setattr(_quality, "child", child)
     monkeypatch.setitem(sys.modules, "irspack", None)
     told: list[str] = []
     result = time_to_quality.run(report=told.append)
+    assert set(asked) == {"electronic"}
     assert [row["contestant"] for row in result["rows"]] == ["pslrec, preset fast, d = 64", "EASE"]
     assert "irspack iALS++, d = 64: `irspack` cannot be imported" in result["left_out"]
     assert any("`irspack` cannot be imported" in text for text in told)
@@ -116,9 +123,10 @@ def recorded(result: dict[str, object]) -> dict[str, object]:
 
 
 def test_rows_show_the_model_that_validation_chose_so_far():
+    from benchmarks import time_to_quality
     from benchmarks._quality_tables import rows_of
 
-    exact, ials, ease = rows_of(CURVES)
+    exact, ials, ease = rows_of(CURVES, time_to_quality.BENCHMARK.shown)
     assert (exact["2 s"], exact["5 s"], exact["10 s"], exact["end"]) == (
         "",
         "0.0500",
@@ -131,9 +139,10 @@ def test_rows_show_the_model_that_validation_chose_so_far():
 
 
 def test_sentences_name_who_leads_by_seconds_and_by_dimension():
+    from benchmarks import time_to_quality
     from benchmarks._quality_tables import by_dimension, by_seconds
 
-    sentence = by_seconds(CURVES)
+    sentence = by_seconds(CURVES, time_to_quality.BENCHMARK.shown)
     assert "after 2 s irspack iALS++, d = 64 (0.0510)" in sentence
     assert "after 5 s irspack iALS++, d = 64 (0.0560)" in sentence
     assert "after 10 s pslrec, preset fast, d = 64 (0.0590)" in sentence
@@ -146,7 +155,8 @@ def test_the_text_has_every_chosen_setting_and_says_where_one_lies_at_an_edge():
     from benchmarks import time_to_quality
     from benchmarks._quality_tables import rows_of
 
-    text = time_to_quality.markdown(recorded({"rows": rows_of(CURVES), "curves": CURVES}))
+    rows = rows_of(CURVES, time_to_quality.BENCHMARK.shown)
+    text = time_to_quality.markdown(recorded({"rows": rows, "curves": CURVES}))
     assert (
         "| irspack iALS++, d = 64 | alpha0 0.03, reg 0.3 (at the edge of its grid: reg) | 12 | 2 | 0.0380 |"
         in text
@@ -182,16 +192,49 @@ def test_the_clock_stands_still_while_a_model_is_evaluated(monkeypatch: pytest.M
     assert [point["seconds"] for point in told[1:]] == [3.0, 7.0]
 
 
+@pytest.mark.parametrize("name", ["electronic", "movie", "gowalla"])
 def test_without_the_published_data_nothing_is_measured_or_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    from benchmarks import time_to_quality
+    from benchmarks import benchmarks
 
+    by_data = {
+        module.BENCHMARK.data: module
+        for module in benchmarks().values()
+        if hasattr(module, "BENCHMARK")
+    }
     monkeypatch.setenv("PSLREC_DATA_DIR", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="PSLREC_DATA_DIR"):
-        time_to_quality.run()
+        by_data[name].run()
     with pytest.raises(FileNotFoundError, match="PSLREC_DATA_DIR"):
-        time_to_quality.search(report=lambda _: None)
+        by_data[name].search(report=lambda _: None)
+
+
+def test_baselines_have_the_settings_of_the_page_of_accuracy(tmp_path: Path):
+    from benchmarks._quality import tuned_baselines
+
+    path = tmp_path / "results.csv"
+    path.write_text(
+        "data,contestant,chosen\n"
+        'one,rp3beta,"{""neighbours"": 50, ""normalize"": true, ""tries"": 12}"\n'
+        'one,gf-cf,"{""dimension"": 32, ""low_pass_weight"": 1.0, ""tries"": 11}"\n'
+        'one,ials,"{""dimension"": 64, ""tries"": 3}"\n'
+        'two,rp3beta,"{""neighbours"": 9, ""tries"": 2}"\n'
+    )
+    assert tuned_baselines("one", path) == {
+        "RP3beta": {
+            "kind": "rp3beta",
+            "dimension": 0,
+            "settings": {"neighbours": 50, "normalize": True},
+            "n_tried": 12,
+        },
+        "GF-CF": {
+            "kind": "gf-cf",
+            "dimension": 32,
+            "settings": {"dimension": 32, "low_pass_weight": 1.0},
+            "n_tried": 11,
+        },
+    }
 
 
 def test_a_benchmark_without_rivals_has_nothing_to_search(capsys: pytest.CaptureFixture[str]):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+KEPT = sorted((REPOSITORY / "benchmarks" / "results").glob("*_settings.json"))
 
 
 @pytest.fixture(autouse=True)
@@ -230,11 +231,15 @@ def test_more_dimensions_start_from_the_choice_of_fewer(
     assert {round(settings["alpha"]) for settings in larger} == {453, 640, 905}
 
 
-def test_every_kept_choice_is_the_best_of_its_cells_inside_its_grid_and_trained_to_the_end():
+@pytest.mark.parametrize("path", KEPT, ids=[path.stem for path in KEPT])
+def test_every_kept_choice_is_the_best_of_its_cells_inside_its_grid_and_trained_to_the_end(
+    path: Path,
+):
     from benchmarks import _settings
     from benchmarks._grid import Cell, best_of, edges
 
-    kept = _settings.load_settings()
+    kept = _settings.load_settings(path)
+    assert kept
     for name, entry in kept.items():
         family = _settings.FAMILIES[entry["kind"]]
         cells = [Cell(**values) for values in entry["tried"]]
