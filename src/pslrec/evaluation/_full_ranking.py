@@ -16,7 +16,7 @@ from pslrec.evaluation._full_ranks import full_ranks
 from pslrec.evaluation._metrics import METRICS, Basis, RankedLists
 from pslrec.evaluation._scorer import AddingScorer, Scorer, VectorScorer
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
-from pslrec.kernels import HIDDEN, NOT_NUMBERS, top_k
+from pslrec.kernels import HIDDEN, NOT_NUMBERS, rows_at_once, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 COUNTED_PAIRS = 5_000_000
@@ -75,8 +75,8 @@ def evaluate(
             numbers were made.
         metrics: names from `METRICS`; by default all but those that need the rank of every item
             (`auc`, ...).
-        memory_budget: bytes that the evaluation may use, its result included; less memory means
-            fewer users at a time. Of more than five million pairs, the pairs are not counted.
+        memory_budget: bytes that the evaluation may use at most, its result included; a tight budget
+            means fewer users at a time. Of more than five million pairs, the pairs are not counted.
         n_users: evaluate a sample of so many users, if there are more.
         seed: of the sample; the same seed gives the same users.
         group: processes that share the users, each of which gets the whole result.
@@ -317,7 +317,7 @@ def users_at_once(
     *,
     memory_budget: int,
 ) -> int:
-    """How many users can be ranked at a time; raises if it is not even one.
+    """How many users are ranked at a time; raises if there is no memory even for one.
 
     Args:
         task: what is to be ranked.
@@ -351,4 +351,4 @@ def users_at_once(
             f"`memory_budget` must be at least {fixed + per_user} bytes for these data, got "
             f"{memory_budget}"
         )
-    return int(users)
+    return int(min(users, rows_at_once(n_items)))

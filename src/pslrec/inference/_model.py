@@ -52,7 +52,7 @@ class TrainedModel:
 
     Args:
         run: what the run left behind; `TrainedModel.load` reads it from a directory.
-        memory_budget: bytes for scores; less memory means fewer users at a time.
+        memory_budget: bytes for scores at most; a tight budget means fewer users at a time.
         parents: external ids of items that were not in the training data, each with the id of the
             known item whose vector it takes.
     """
@@ -92,7 +92,7 @@ class TrainedModel:
         Args:
             path: run directory, or an address such as `s3://bucket/run`. Its files are checked,
                 and nothing in them is executed.
-            memory_budget: bytes for scores; less memory means fewer users at a time.
+            memory_budget: bytes for scores at most; a tight budget means fewer users at a time.
         """
         with at_hand(path, error=ArtifactError) as place:
             files = read_run(place)

@@ -10,7 +10,7 @@ from pslrec.artifacts import ArtifactError, Walks
 from pslrec.errors import ConfigError, DataError
 from pslrec.inference._limits import best_within_limits
 from pslrec.inference._rules import NO_RULES, RowRules
-from pslrec.kernels import HIDDEN, top_k
+from pslrec.kernels import HIDDEN, rows_at_once, top_k
 from pslrec.rows import Rows
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
@@ -66,7 +66,7 @@ def top_items(
         candidates: rows of the items to choose from; all by default.
         rules: what else limits the choice.
         walks: what is added to the inner products, if anything is.
-        memory_budget: bytes for scores; less memory means fewer users at a time.
+        memory_budget: bytes for scores at most; a tight budget means fewer users at a time.
 
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
     [[1], [1]]
@@ -94,7 +94,8 @@ def top_items(
     )
     if not width:
         return top
-    users_at_once = max(memory_budget // (len(table) * BYTES_PER_SCORE), 1)
+    affordable = max(memory_budget // (len(table) * BYTES_PER_SCORE), 1)
+    users_at_once = min(affordable, rows_at_once(len(table)))
     # One buffer for all blocks, so that the memory of a large matrix is mapped only once.
     buffer = torch.empty((min(users_at_once, len(users)), len(table)))
     for start in range(0, len(users), users_at_once):

@@ -26,7 +26,7 @@ from pslrec.kernels._sparse_sums import (
     dense_product,
     largest_of_product,
 )
-from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, top_k
+from pslrec.kernels._top_k import HIDDEN, NOT_NUMBERS, rows_at_once, top_k
 from pslrec.kernels._torch_catalog import (
     Products,
     TorchPass,
@@ -67,6 +67,7 @@ __all__ = [
     "largest_of_product",
     "openmp_threads",
     "row_gradients",
+    "rows_at_once",
     "rows_of_candidates",
     "runs_compiled",
     "sampled_log_sum",

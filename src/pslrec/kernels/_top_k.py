@@ -10,12 +10,29 @@ HIDDEN = -torch.inf
 NOT_NUMBERS = (
     "`scores` hold values that are not numbers (NaN); the model that made them has diverged"
 )
+# Scores are ranked as soon as they are computed, and should still be in the cache then. But a product
+# of fewer rows than these loses more than the cache brings.
+_BYTES_IN_CACHE = 12 * 2**20
+_FEWEST_ROWS = 256
 # Rows with equal scores at the edge are copied in small lots, so that they need next to no memory.
 _TIED_ROWS = 16
 
 
 # A build from before this kernel has none.
 _compiled: Callable[..., bool] | None = getattr(native, "top_k", None)
+
+
+def rows_at_once(n_columns: int) -> int:
+    """How many rows of scores are best computed and ranked together.
+
+    Args:
+        n_columns: scores of a row.
+
+    >>> rows_at_once(8_360), rows_at_once(40_988)
+    (376, 256)
+    """
+    bytes_per_row = 4 * max(n_columns, 1)
+    return max(_BYTES_IN_CACHE // bytes_per_row, _FEWEST_ROWS)
 
 
 def top_k(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
