@@ -34,7 +34,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     for name, file in DATASETS.items():
         # Exact training from a spectral start; the learning rates and temperatures are searched.
-        settings = preset_settings("fast", loss="sl") | {
+        settings = preset_settings("fixed", loss="sl") | {
             "data.source": str((options.data_dir / "iid" / f"{file}.zip").resolve())
         }
         found = compare_contestants(

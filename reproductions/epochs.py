@@ -1,6 +1,6 @@
 """How many epochs the presets need on data of different sizes: the best validation value after 10, and after `auto` of them.
 
-    python reproductions/epochs.py fast movielens-100k.zip amazon2014-health.zip --out reproductions/epochs/results.csv
+    python reproductions/epochs.py fixed movielens-100k.zip amazon2014-health.zip --out reproductions/epochs/results.csv
 
 Nothing is judged on test parts here: what the presets do was chosen by these values.
 """

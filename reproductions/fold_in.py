@@ -42,16 +42,16 @@ GRAPH = {"sampling.negatives": "catalog", "sampling.batch_pairs": 4096, **EPOCHS
 # Without the start of the preset: `history` has one of its own.
 HISTORY = {
     name: value
-    for name, value in preset_settings("fast").items()
+    for name, value in preset_settings("fixed").items()
     if name != "backbone.initialization"
 }
 BPR = {"sampling.negatives": "catalog", **EPOCHS, "training.learning_rate": 0.01}
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("mf", "psl-relu"): {**preset_settings("fast"), **EPOCHS},
+    ("mf", "psl-relu"): {**preset_settings("fixed"), **EPOCHS},
     ("mf", "sl"): {
-        **preset_settings("fast", loss="sl"),
+        **preset_settings("fixed", loss="sl"),
         **EPOCHS,
-        "loss.temperature": preset_settings("fast")["loss.temperature"],
+        "loss.temperature": preset_settings("fixed")["loss.temperature"],
     },
     ("mf", "bpr"): BPR,
     ("lightgcn", "psl-relu"): {**GRAPH, "loss.temperature": 1 / 7, "training.learning_rate": 0.1},

@@ -31,7 +31,7 @@ from pslrec.data import Dataset, concatenate, load
 from pslrec.data.splits import carve_validation
 from pslrec.experiment import load_dataset, run
 
-PRESET = "fast"
+PRESET = "fixed"
 SEEDS = (2024, 2025, 2026)
 EVALUATED_ON = ("test", "validation")
 PROCEDURES = ("plain", "kept", "squeezed")

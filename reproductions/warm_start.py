@@ -26,7 +26,7 @@ from pslrec.data.splits import split_by_name
 from pslrec.experiment import run
 
 KEPT = 0.9
-PRESET = preset_settings("fast")
+PRESET = preset_settings("fixed")
 RANDOM = {
     "backbone.initialization": "normal",
     "loss.temperature": 1 / 8,

@@ -105,7 +105,9 @@ def settings_of(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str
     """What is asked of a contestant that is trained."""
     is_alone = contestant.endswith(ALONE)
     contestant = contestant.removesuffix(ALONE)
-    preset = "best" if contestant == "best" else "auto"
+    preset = contestant.removesuffix(REFITTED)
+    if preset not in ("best", "fast"):
+        preset = "auto"
     settings = preset_settings(preset)
     if contestant.startswith(WIDE):
         settings["backbone.dimension"] = 256
@@ -189,7 +191,9 @@ def baseline(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 def contestants_of(name: str) -> list[tuple[str, int]]:
     """All contestants of a data set, each with a seed."""
     found = [("auto", seed) for seed in SEEDS]
+    found += [("fast", seed) for seed in SEEDS]
     if name == "LightGCN-Gowalla":
+        found.append((f"fast{REFITTED}", SEEDS[0]))
         for kind in (REFITTED, ON_TEST):
             for row in (f"auto{kind}", f"{WIDE}{kind}", f"{WIDEST}{kind}", f"auto{kind}{ALONE}"):
                 found.append((row, SEEDS[0]))

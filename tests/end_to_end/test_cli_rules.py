@@ -31,7 +31,7 @@ def run_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     log = planted_tastes(60, N_ITEMS, model=TasteModel(n_topics=3), seed=2).interactions
     frame = pl.DataFrame({"user": log.users + 1000, "item": log.items})
     path = tmp_path_factory.mktemp("runs") / request.param
-    options = {"epochs": 2, "dimension": 8, "negatives": "catalog", "preset": "fast"}
+    options = {"epochs": 2, "dimension": 8, "negatives": "catalog", "preset": "fixed"}
     Recommender("sl", request.param, **options).fit(frame).save(path)
     return path
 
@@ -197,7 +197,7 @@ def test_a_table_given_to_train_serves_every_later_command(
     data = tmp_path / "log.csv"
     pl.DataFrame({"user": log.users + 1000, "item": log.items}).write_csv(data)
     out = tmp_path / "run"
-    settings = ("--preset", "fast", "--epochs", 2, "--dimension", 8, "--item-table", items_path)
+    settings = ("--preset", "fixed", "--epochs", 2, "--dimension", 8, "--item-table", items_path)
     done = pslrec("train", data, *settings)
     assert done.code == 2
     assert "`--item-table` is saved with the model, so it needs `--out DIRECTORY`" in done.err

@@ -51,7 +51,7 @@ def test_tune_takes_the_search_space_of_the_loss_without_what_is_set(pslrec, log
         "--loss",
         "sl",
         "--preset",
-        "fast",
+        "fixed",
         *fixed,
         *QUICK,
         *SMALL,

@@ -25,7 +25,7 @@ def storage() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def fitted() -> Recommender:
     log = planted_tastes(60, 40, seed=1).interactions
-    return Recommender("sl", backbone="mf", epochs=1, dimension=4, preset="fast").fit(log)
+    return Recommender("sl", backbone="mf", epochs=1, dimension=4, preset="fixed").fit(log)
 
 
 def test_saved_to_and_loaded_from_an_address(storage, fitted, tmp_path):

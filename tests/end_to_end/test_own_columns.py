@@ -11,7 +11,7 @@ from command_line import Command
 from pslrec.data._synthetic import TasteModel, planted_tastes
 
 NAMED = ("--user-column", "wer", "--item-column", "was")
-QUICK = ("--preset", "fast", "--epochs", "2", "--dimension", "8")
+QUICK = ("--preset", "fixed", "--epochs", "2", "--dimension", "8")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_epochs_may_be_auto_and_nothing_else_that_is_no_number(pslrec: Command, 
     wrong = pslrec("train", file, *NAMED, "--epochs", "many")
     assert wrong.code == 2
     assert re.search(r"`training.epochs` should be a number .* or 'auto', got 'many'", wrong.err)
-    automatic = pslrec("train", file, *NAMED, "--preset", "fast", "--epochs", "auto")
+    automatic = pslrec("train", file, *NAMED, "--preset", "fixed", "--epochs", "auto")
     assert automatic.code == 0, automatic.err
 
 

@@ -17,7 +17,7 @@ from pslrec.distributed import Group
 from pslrec.experiment import evaluate_run, run
 
 OPTIONS = (
-    *("--preset", "fast", "--loss", "psl-relu", "--backbone", "mf", "--threads", "1"),
+    *("--preset", "fixed", "--loss", "psl-relu", "--backbone", "mf", "--threads", "1"),
     *("--set", "sampling.negatives=catalog", "--set", "sampling.batch_pairs=100"),
     *("--set", "backbone.dimension=8", "--set", "training.checkpoint_seconds=0"),
     *("--epochs", "12", "--seed", "4"),

@@ -19,7 +19,7 @@ from pslrec.training import (
     TryStarted,
 )
 
-OPTIONS = {"preset": "fast", "epochs": 2, "dimension": 4}
+OPTIONS = {"preset": "fixed", "epochs": 2, "dimension": 4}
 LOG = planted_tastes(40, 30, model=TasteModel(n_topics=3), seed=1).interactions
 
 

@@ -272,7 +272,7 @@ def test_few_steps_an_epoch_give_more_epochs(
     scripts: dict[str, ModuleType], dataset: Dataset
 ) -> None:
     row = scripts["epochs"].measure(
-        dataset, "fast", **{"sampling.batch_pairs": 16, "backbone.dimension": 4}
+        dataset, "fixed", **{"sampling.batch_pairs": 16, "backbone.dimension": 4}
     )
     assert row["epochs"] == max(10, -(-1600 // row["steps"])) > 10
     assert 0 < row["after_10"] < 1

@@ -72,7 +72,7 @@ def configured(
     if is_search and config.auto.mode != "off" and not config.auto.chosen:
         raise ConfigError(
             "`auto.mode` must be off here, as many runs are made and each would choose settings of "
-            "its own; take `--preset fast` or `paper`, or `--config` with the config.toml of a run "
+            "its own; take `--preset fixed` or `paper`, or `--config` with the config.toml of a run "
             "for which auto has chosen"
         )
     return config

@@ -359,10 +359,10 @@ class WalksSection(Section):
 class AutoSection(Section):
     """Settings that are found instead of given."""
 
-    mode: Literal["off", "on", "best"] = Field(
+    mode: Literal["off", "fast", "on", "best"] = Field(
         "off",
-        description="on: find settings that were not given by rules and a short race on "
-        "validation; best: the dimension as well",
+        description="fast: find settings that were not given by rules alone, for a short training; "
+        "on: by rules and a short race on validation; best: the dimension as well",
     )
     backbones: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
         (), description="other backbones that are tried, where a whole training takes a second"

@@ -53,9 +53,13 @@ CHEAP_SCORES = 3e8
 FURTHER_FOLDS = 2
 STEPS_OF_TRY = 40
 RATE_OF_TRY = 3.0
+# `fast` is a single try, of so many steps and so many looks at every pair.
+STEPS_OF_FAST = 120
+EPOCHS_OF_FAST = 3
 # 1 / temperature, in steps small enough that the best one is never missed by much. Whole numbers
 # have a closed form for PSL-relu.
 EXPONENTS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
+# A race begins with these; without one, plenty of data take the second.
 FIRST_EXPONENTS = (12, 16)
 # Tries of a temperature at the most, which lead from the middle of the grid to its ends, and at the
 # least where a training has few epochs.
@@ -198,25 +202,31 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     """The settings that follow from the data without any training; given ones are left out.
 
     Args:
-        config: as it was given, not resolved.
+        config: as it was given, not resolved; with `auto.mode` fast, training is short.
         data: what is trained on.
     """
     given = config.given()
     n_pairs = max(len(data.train), 1)
+    is_plenty = n_pairs >= PAIRS_OF_PLENTY
+    is_fast = config.auto.mode == "fast"
     batch_pairs = config.sampling.batch_pairs
     if "sampling.batch_pairs" not in given:
         batch_pairs = batch_for(n_pairs)
     n_steps = math.ceil(n_pairs / batch_pairs)
     options = config.resolved().backbone.options()
     epochs = epochs_for(n_steps, n_pairs)
+    if is_fast:
+        epochs = min(max(math.ceil(STEPS_OF_FAST / n_steps), EPOCHS_OF_FAST), epochs)
     if options.get("predicts") == "hidden":
         # About half as many positives per epoch.
         epochs *= 2
     # The learning rate follows from it before a backbone is built, which would check it.
     dimension = whole_number("dimension", options.get("dimension", 64))
     rate = BACKBONES[config.backbone.name].auto_rate
-    if n_pairs >= PAIRS_OF_PLENTY:
+    if is_plenty:
         rate *= RATE_OF_PLENTY
+    if is_fast:
+        rate *= RATE_OF_TRY
     settings = {
         "sampling.negatives": "auto",
         "sampling.batch_pairs": batch_pairs,
@@ -233,6 +243,9 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
     if "popularity" in _options_of(config.backbone.name):
         settings["backbone.popularity"] = POPULARITY
+    temperature = _temperature_of(config, given)
+    if is_fast and temperature is not None:
+        settings[temperature] = 1 / FIRST_EXPONENTS[int(is_plenty)]
     return {name: value for name, value in settings.items() if name not in given}
 
 
@@ -284,6 +297,8 @@ class _Race:
         self._tries: list[Tried] = []
         self._remarks: list[str] = []
         self._why_no_race = why_no_race(data.dataset)
+        if config.auto.mode == "fast":
+            self._why_no_race = "`fast` makes no race"
         plan = plan_of(self._complete({}), data)
         self._epochs = plan.epochs
         self._folds = plan.folds

@@ -57,7 +57,8 @@ class Recommender(Fitting, DescribedItems):
             instance; `auto` takes that of the preset.
         preset: where settings come from that are left open, which is `None` below. `"auto"` finds
             them by rules and a short race on validation data, `"best"` searches the dimension as
-            well, `"fast"` and `"paper"` are fixed settings without a race.
+            well, `"fast"` goes by the rules alone and trains briefly, `"fixed"` and `"paper"` are
+            the same settings for all data.
         temperature: of the loss; lower ones put more weight on the hardest negatives.
         dimension: length of the vectors of users and items.
         epochs: passes over the training data at most; the best one is kept.

@@ -35,7 +35,7 @@ from pslrec.recommender._parameters import Parameters
 from pslrec.recommender._storage import Storage, TrainedHere
 from pslrec.training import EpochFinished, Event, Listener, TrainingStarted
 
-Preset = Literal["auto", "best", "fast", "paper"]
+Preset = Literal["auto", "best", "fast", "fixed", "paper"]
 # What a run says its source is, where there is nothing to load it from again.
 IN_MEMORY = "(in memory)"
 

@@ -135,6 +135,41 @@ def test_predicting_the_hidden_part_takes_twice_as_many_epochs(data: TrainingDat
     assert both[1] == 2 * both[0]
 
 
+def test_fast_is_one_try_of_enough_steps(data: TrainingData) -> None:
+    whole = ruled_settings(open_config(), data)
+    fast = ruled_settings(open_config("fast"), data)
+    n_steps = math.ceil(len(data.train) / fast["sampling.batch_pairs"])
+    assert fast["training.epochs"] == math.ceil(_auto.STEPS_OF_FAST / n_steps)
+    assert _auto.EPOCHS_OF_FAST < fast["training.epochs"] < whole["training.epochs"]
+    expected = RATE_OF_TRY * whole["training.learning_rate"]
+    assert fast["training.learning_rate"] == pytest.approx(expected)
+    assert fast["walks.weight"] == "auto"
+
+
+def test_fast_looks_at_every_pair_a_few_times_where_an_epoch_is_long(data: TrainingData) -> None:
+    fast = ruled_settings(open_config("fast", sampling__batch_pairs=4), data)
+    assert fast["training.epochs"] == _auto.EPOCHS_OF_FAST
+
+
+def test_fast_takes_a_lower_temperature_on_plenty_of_data(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ruled_settings(open_config("fast"), data)["loss.temperature"] == 1 / 12
+    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
+    assert ruled_settings(open_config("fast"), data)["loss.temperature"] == 1 / 16
+    given = open_config("fast", loss__temperature=0.2)
+    assert "loss.temperature" not in ruled_settings(given, data)
+    assert "loss.temperature" not in ruled_settings(open_config("fast", loss__name="bpr"), data)
+
+
+def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:
+    planted = Planted(peak_at(12))
+    config, choice = choose_settings(open_config("fast"), data, planted)
+    assert not planted.configs
+    assert config.resolved().backbone.name == "history"
+    assert choice.sentence().endswith("; by rules alone, as `fast` makes no race")
+
+
 def test_a_dimension_of_zero_was_divided_by(data: TrainingData) -> None:
     with pytest.raises(ConfigError, match="`dimension` must be a whole number of at least 1, got"):
         ruled_settings(open_config(backbone__dimension=0), data)

@@ -12,7 +12,7 @@ from pslrec.data._guessing import guessed_columns
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ColumnsError, DataError
 
-OPTIONS = {"preset": "fast", "epochs": 2, "dimension": 8}
+OPTIONS = {"preset": "fixed", "epochs": 2, "dimension": 8}
 COLUMNS = {"user": "wer", "item": "was"}
 
 
@@ -45,7 +45,7 @@ def articles(purchases: pl.DataFrame, tmp_path: Path) -> Path:
 def test_ten_lines_from_a_file_with_foreign_names_to_filtered_recommendations(
     file: Path, articles: Path
 ) -> None:
-    recommender = Recommender(preset="fast", epochs=2, seed=7)
+    recommender = Recommender(preset="fixed", epochs=2, seed=7)
     recommender.fit(file, columns={"user": "wer", "item": "was", "time": "wann"})
     recommender.use_item_table(articles)
     where = 'Gattung == "Komödie" and Jahr >= 1985'

@@ -18,7 +18,7 @@ from pslrec.data import Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.errors import ConfigError, DataError, PslrecError
 
-OPTIONS = {"preset": "fast", "epochs": 3, "dimension": 8}
+OPTIONS = {"preset": "fixed", "epochs": 3, "dimension": 8}
 
 
 @pytest.fixture(scope="module")

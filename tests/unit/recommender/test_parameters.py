@@ -12,7 +12,7 @@ from pslrec.errors import ConfigError
 from pslrec.losses import SoftmaxLoss
 from pslrec.recommender._options import KEYWORDS
 
-OPTIONS = {"preset": "fast", "epochs": 3, "dimension": 8}
+OPTIONS = {"preset": "fixed", "epochs": 3, "dimension": 8}
 # Those of scikit-learn's checks that do not fit arrays of numbers.
 CHECKS = (
     "check_parameters_default_constructible",
@@ -65,7 +65,7 @@ def test_every_keyword_reaches_its_setting(log: Interactions) -> None:
         "device": "cpu",
     }
     assert given.keys() == KEYWORDS.keys()
-    config = Recommender("sl", "mf", preset="fast", **given).fit(log).config_
+    config = Recommender("sl", "mf", preset="fixed", **given).fit(log).config_
     sections = config.model_dump()
     for keyword, name in KEYWORDS.items():
         section, setting = name.split(".")
@@ -101,7 +101,7 @@ def test_a_refused_option_changes_nothing() -> None:
 
 def test_its_text_tells_what_was_changed_and_what_was_learnt(log: Interactions) -> None:
     recommender = Recommender("sl", **OPTIONS)
-    assert repr(recommender) == "Recommender(loss='sl', preset='fast', dimension=8, epochs=3)"
+    assert repr(recommender) == "Recommender(loss='sl', preset='fixed', dimension=8, epochs=3)"
     shown = repr(recommender.fit(log))
     assert f"60 users, 40 items, {len(log):,} pairs" in shown
     assert "sl (temperature 0.1) on mf, 8 dimensions" in shown

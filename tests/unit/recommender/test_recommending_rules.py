@@ -28,7 +28,7 @@ def fitted(request: pytest.FixtureRequest, table: pl.DataFrame) -> Recommender:
     # Whole numbers as ids of both sides.
     frame = pl.DataFrame({"user": log.users + 1000, "item": log.items})
     recommender = Recommender(
-        "sl", request.param, epochs=2, dimension=8, negatives="catalog", preset="fast"
+        "sl", request.param, epochs=2, dimension=8, negatives="catalog", preset="fixed"
     )
     return recommender.fit(frame).use_item_table(table)
 
@@ -171,7 +171,7 @@ def test_new_items_have_their_own_line_of_the_table(
 
 def test_the_table_can_be_forgotten_and_follows_another_fit(table: pl.DataFrame) -> None:
     log = pl.DataFrame({"user": [1, 1, 2, 2, 3, 3], "item": [1, 2, 2, 3, 1, 3]})
-    recommender = Recommender("sl", epochs=1, dimension=4, preset="fast")
+    recommender = Recommender("sl", epochs=1, dimension=4, preset="fixed")
     assert recommender.item_table is None
     with pytest.raises(NotFittedError, match="call `fit` first"):
         recommender.use_item_table(table)

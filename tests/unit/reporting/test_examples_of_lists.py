@@ -17,7 +17,7 @@ def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     log = planted_tastes(60, 40, model=TasteModel(n_topics=3), seed=2).interactions
     frame = pl.DataFrame({"user": log.users + 1000, "item": log.items})
     frame.write_csv(directory / "log.csv")
-    recommender = Recommender("sl", request.param, preset="fast", epochs=1, dimension=4)
+    recommender = Recommender("sl", request.param, preset="fixed", epochs=1, dimension=4)
     recommender.fit(directory / "log.csv").save(directory / "run")
     table = pl.DataFrame({"item": range(40), "title": [f"Film <{item}>" for item in range(40)]})
     table.write_csv(directory / "items.csv")
