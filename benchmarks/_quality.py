@@ -2,9 +2,9 @@
 
 Every contestant is a process of its own. The clock starts before the first import and stands still while
 a model is evaluated, so evaluating often costs nobody anything. All settings were chosen on validation
-data: those of the preset `fast` in `reproductions/presets`, those of GF-CF and RP3beta in
-`reproductions/accuracy`, those of the other rivals by `--search`, which writes the file that is read here.
-The seconds of a search are not counted for anybody, but all that `auto` tries is on the clock. A test value
+data: those of GF-CF and RP3beta in `reproductions/accuracy`, those of the other rivals by `--search`, which
+writes the file that is read here. The seconds of a search are not counted, but all that a preset of ours
+tries is on the clock. A test value
 is only shown, of the model that was best on validation so far.
 """
 
