@@ -4,8 +4,7 @@ Every contestant is a process of its own. The clock starts before the first impo
 a model is evaluated, so evaluating often costs nobody anything. All settings were chosen on validation
 data: those of GF-CF and RP3beta in `reproductions/accuracy`, those of the other rivals by `--search`, which
 writes the file that is read here. The seconds of a search are not counted, but all that a preset of ours
-tries is on the clock. A test value
-is only shown, of the model that was best on validation so far.
+tries is on the clock. A test value is only shown, of the model that was best on validation so far.
 """
 
 import csv
