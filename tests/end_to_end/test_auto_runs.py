@@ -34,10 +34,10 @@ def metrics_of(directory: Path) -> dict[str, Any]:
     return metrics
 
 
-def settings_of(log: Path) -> RunConfig:
+def settings_of(log: Path, preset: str = "auto") -> RunConfig:
     return RunConfig.from_settings(
         {
-            **preset_settings("auto"),
+            **preset_settings(preset),
             "data.source": str(log),
             "backbone.dimension": 8,
             "training.epochs": 3,
@@ -103,20 +103,24 @@ def stopped_at(kind: type, count: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_races"), [(SettingsTried, 1), (EpochFinished, 0)], ids=["race", "training"]
+    ("preset", "kind", "n_races"),
+    [("auto", SettingsTried, 1), ("auto", EpochFinished, 0), ("fast", EpochFinished, 0)],
+    ids=["race", "training", "training without a race"],
 )
 def test_a_stopped_run_is_resumed_with_a_race_only_if_it_was_stopped_in_it(
     pslrec: Command,
     wide_log: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    preset: str,
     kind: type,
     n_races: int,
 ) -> None:
     whole, out = tmp_path / "whole", tmp_path / "run"
-    run(settings_of(wide_log), out=whole)
+    settings = settings_of(wide_log, preset)
+    run(settings, out=whole)
     with pytest.raises(TrainingInterrupted):
-        run(settings_of(wide_log), out=out, listeners=[stopped_at(kind, 2)])
+        run(settings, out=out, listeners=[stopped_at(kind, 2)])
     assert (out / "request.toml").exists()
     assert (out / "config.toml").exists() == (n_races == 0)
 
@@ -139,6 +143,21 @@ def test_a_stopped_run_is_resumed_with_a_race_only_if_it_was_stopped_in_it(
     tables = [read_tensors(path / "model.safetensors")[0] for path in (out, whole)]
     for name, table in tables[0].items():
         assert bool((table == tables[1][name]).all())
+
+
+def test_fast_makes_no_race_and_says_what_it_took(
+    pslrec: Command, wide_log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    done = pslrec("train", wide_log, "--preset", "fast", "--dimension", 8, "--out", out)
+    assert done.code == 0, done.err
+    assert "auto: history, psl-relu, temperature 1/12" in done.err
+    assert "by rules alone, as `fast` makes no race" in done.err
+    assert "\nwalks: " in done.err
+    record = json.loads((out / "choice.json").read_text())
+    assert record["tries"] == []
+    log = (out / "log.jsonl").read_text().splitlines()
+    assert 0 < len(log) <= record["settings"]["training.epochs"]
 
 
 def test_an_interrupt_in_the_race_is_a_sentence_and_the_usual_exit_code(

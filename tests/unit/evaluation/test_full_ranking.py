@@ -9,7 +9,7 @@ import torch
 from matrices import interactions_of
 from pslrec.data import Dataset, Interactions
 from pslrec.errors import ConfigError, DataError, UnknownNameError
-from pslrec.evaluation import METRICS, EmbeddingScorer, evaluate
+from pslrec.evaluation import METRICS, EmbeddingScorer, _full_ranking, evaluate
 
 N_USERS, N_ITEMS = 23, 31
 
@@ -166,6 +166,17 @@ def test_result_does_not_depend_on_the_block_size(scorer: TableScorer, dataset: 
     assert all(
         np.array_equal(blocked.per_user[name], whole.per_user[name]) for name in whole.per_user
     )
+
+
+def test_blocks_are_no_larger_than_what_is_ranked_in_the_cache(
+    scorer: TableScorer, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = evaluate(scorer, dataset, protocol="paper")
+    monkeypatch.setattr(_full_ranking, "rows_at_once", lambda n_columns: 100 // n_columns)
+    scorer.largest_block = 0
+    blocked = evaluate(scorer, dataset, protocol="paper")
+    assert scorer.largest_block == 100 // N_ITEMS > 1
+    assert blocked.metrics == whole.metrics
 
 
 def needed_bytes(scorer: TableScorer, dataset: Dataset, names: list[str]) -> int:
