@@ -216,7 +216,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     options = config.resolved().backbone.options()
     epochs = epochs_for(n_steps, n_pairs)
     if is_fast:
-        epochs = min(max(math.ceil(STEPS_OF_FAST / n_steps), EPOCHS_OF_FAST), epochs)
+        epochs_of_fast = max(math.ceil(STEPS_OF_FAST / n_steps), EPOCHS_OF_FAST)
+        epochs = min(epochs_of_fast, epochs)
     if options.get("predicts") == "hidden":
         # About half as many positives per epoch.
         epochs *= 2
