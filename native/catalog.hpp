@@ -59,7 +59,7 @@ void for_each_gap(const std::int32_t* items, std::int64_t count, std::int64_t n_
 
 // Pads a row of `n_plain` negatives of weight 1, and then those of `extra_weights`, to whole vectors.
 inline void pad_row(CatalogRow& row, std::int64_t n_plain, const std::vector<float>& extra_weights, std::vector<float>& tail_weights) {
-    constexpr std::int64_t kLanes = 8;
+    constexpr std::int64_t kLanes = 16;  // of the widest variant
     const std::int64_t length = n_plain + static_cast<std::int64_t>(extra_weights.size());
     row.tail = n_plain / kLanes * kLanes;
     row.padded = (length + kLanes - 1) / kLanes * kLanes;

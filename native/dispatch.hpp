@@ -62,13 +62,25 @@ struct MissedSteps {
     void adam_step(float*, float*, float*, const float*, std::int64_t, const AdamStep&);                                 \
     void through_normalization(const float*, float*, std::int64_t);                                                      \
     void normalized(const float*, std::int64_t, float*);                                                                 \
-    void add_noise(float*, std::int64_t, std::uint64_t, float, float*);
+    void add_noise(float*, std::int64_t, std::uint64_t, float, float*);                                                  \
+    std::int64_t product_lanes();                                                                                        \
+    std::int64_t product_items();                                                                                        \
+    void product_scores(const float*, std::int64_t, const float*, std::int64_t, std::int64_t, float, bool, float*,       \
+                        float*, std::int64_t);                                                                           \
+    void product_users(const float*, std::int64_t, std::int64_t, const float*, std::int64_t, float, float*);             \
+    std::int64_t product_gathered_items();                                                                               \
+    std::int64_t product_gathered_room();                                                                                \
+    void product_items_of(const float*, std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, float,     \
+                          float*, float*);
 
 namespace portable {
 PSLREC_DECLARE_ROWS
 }
-#ifdef PSLREC_HAS_AVX2_VARIANT
+#ifdef PSLREC_HAS_X86_VARIANTS
 namespace avx2 {
+PSLREC_DECLARE_ROWS
+}
+namespace avx512 {
 PSLREC_DECLARE_ROWS
 }
 #endif
@@ -88,34 +100,68 @@ struct Rows {
     decltype(&portable::through_normalization) through_normalization;
     decltype(&portable::normalized) normalized;
     decltype(&portable::add_noise) add_noise;
+    decltype(&portable::product_lanes) product_lanes;
+    decltype(&portable::product_items) product_items;
+    decltype(&portable::product_scores) product_scores;
+    decltype(&portable::product_users) product_users;
+    decltype(&portable::product_gathered_items) product_gathered_items;
+    decltype(&portable::product_gathered_room) product_gathered_room;
+    decltype(&portable::product_items_of) product_items_of;
 };
 
 #define PSLREC_ROWS_OF(variant)                                                                                        \
     {variant::scores,        variant::weighted_sum,      variant::skip_taken,    variant::log_sum,                    \
      variant::catalog_row,   variant::row_moments,       variant::row_polynomial, variant::row_node_sums,             \
      variant::row_node_gradient, variant::adam_catch_up, variant::adam_step,     variant::through_normalization,      \
-     variant::normalized,    variant::add_noise}
+     variant::normalized,    variant::add_noise,         variant::product_lanes, variant::product_items,              \
+     variant::product_scores, variant::product_users,    variant::product_gathered_items,                             \
+     variant::product_gathered_room, variant::product_items_of}
 
-inline constexpr Rows kPortableRows PSLREC_ROWS_OF(portable);
+enum class InstructionSet { portable, avx2, avx512 };
 
-inline bool cpu_has_avx2() {
-#ifdef PSLREC_HAS_AVX2_VARIANT
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+// The widest instructions that this processor has and that something was compiled for.
+inline InstructionSet widest_instructions() {
+#ifdef PSLREC_HAS_X86_VARIANTS
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (has_avx2 && has_avx512) return InstructionSet::avx512;
+    if (has_avx2) return InstructionSet::avx2;
+#endif
+    return InstructionSet::portable;
+}
+
+inline bool cpu_is_intel() {
+#ifdef PSLREC_HAS_X86_VARIANTS
+    return __builtin_cpu_is("intel");
 #else
     return false;
 #endif
 }
 
-inline Rows best_rows() {
-#ifdef PSLREC_HAS_AVX2_VARIANT
-    if (cpu_has_avx2()) return PSLREC_ROWS_OF(avx2);
+inline Rows rows_of(InstructionSet wanted) {
+#ifdef PSLREC_HAS_X86_VARIANTS
+    if (wanted == InstructionSet::avx512) return PSLREC_ROWS_OF(avx512);
+    if (wanted == InstructionSet::avx2) return PSLREC_ROWS_OF(avx2);
 #endif
-    return kPortableRows;
+    (void)wanted;
+    return PSLREC_ROWS_OF(portable);
+}
+
+inline InstructionSet& chosen_instructions() {
+    static InstructionSet chosen = widest_instructions();
+    return chosen;
 }
 
 inline Rows& rows() {
-    static Rows chosen = best_rows();
+    static Rows chosen = rows_of(chosen_instructions());
     return chosen;
+}
+
+// For tests; asks for no more than the processor has.
+inline void use_instructions(InstructionSet wanted) {
+    chosen_instructions() = wanted <= widest_instructions() ? wanted : widest_instructions();
+    rows() = rows_of(chosen_instructions());
 }
 
 }  // namespace pslrec

@@ -10,7 +10,9 @@ namespace pslrec::PSLREC_VARIANT {
 
 namespace {
 
-#ifdef __AVX2__
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;

@@ -4,11 +4,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <stdexcept>
+#include <string>
+
 #include "adam.hpp"
 #include "catalog.hpp"
 #include "catalog_phases.hpp"
 #include "dispatch.hpp"
 #include "negatives.hpp"
+#include "products.hpp"
 #include "row_noise.hpp"
 #include "sampled.hpp"
 #include "sparse_product.hpp"
@@ -31,15 +35,25 @@ int openmp_threads() {
 #endif
 }
 
-void use_portable_rows(bool wanted) { pslrec::rows() = wanted ? pslrec::kPortableRows : pslrec::best_rows(); }
+constexpr const char* kInstructionSets[] = {"portable", "avx2", "avx512"};
+
+std::string instruction_set() { return kInstructionSets[static_cast<int>(pslrec::chosen_instructions())]; }
+
+void use_instructions(const std::string& name) {
+    for (int set = 0; set < 3; ++set) {
+        if (name == kInstructionSets[set]) return pslrec::use_instructions(static_cast<pslrec::InstructionSet>(set));
+    }
+    throw std::invalid_argument("`name` must be portable, avx2 or avx512, got " + name);
+}
 
 }  // namespace
 
 NB_MODULE(_native, module) {
     module.doc() = "Compiled kernels of pslrec.";
     module.def("openmp_threads", &openmp_threads, "Threads that a parallel loop of this module uses.");
-    module.def("cpu_has_avx2", &pslrec::cpu_has_avx2, "Whether this processor runs AVX2 and FMA instructions.");
-    module.def("use_portable_rows", &use_portable_rows, "Do without AVX2, or use it again; for tests.");
+    module.def("instruction_set", &instruction_set, "The variant that runs: portable, avx2 or avx512.");
+    module.def("use_instructions", &use_instructions, "Run another variant, or the widest below it; for tests.");
+    module.def("cpu_is_intel", &pslrec::cpu_is_intel, "Whether Intel made this processor.");
     module.def("draw_negatives", &pslrec::draw_negatives<pslrec::RepeatedRanks>,
                "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
     module.def("draw_distinct_negatives", &pslrec::draw_negatives<pslrec::DistinctRanks>,
@@ -55,6 +69,7 @@ NB_MODULE(_native, module) {
     module.def("catalog_node_gradients", &pslrec::catalog_node_gradients, "Twin: the same, multiplied by the terms.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     module.def("add_row_noise", &pslrec::add_row_noise, "Twin: `pslrec.kernels.row_noise.row_noise_plainly`.");
+    pslrec::products::register_with(module);
     pslrec::sparse_product::register_with(module);
     pslrec::sparse_sums::register_with(module);
     pslrec::top_k::register_with(module);

@@ -4,3 +4,4 @@
 #include "catalog_row.hpp"
 #include "adam_row.hpp"
 #include "noise_row.hpp"
+#include "product_tiles.hpp"

@@ -20,7 +20,8 @@ inline Vector load(const float* from) {
 
 inline void store(float* to, Vector value) { std::memcpy(to, &value, sizeof value); }
 
-inline Vector spread(float value) { return Vector{} + value; }
+// Minus 0 changes no number, so it costs nothing; plus 0 would make 0 of -0, and cost an addition.
+inline Vector spread(float value) { return value - Vector{}; }
 
 inline Vector larger(Vector left, Vector right) { return left > right ? left : right; }
 

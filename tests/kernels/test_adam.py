@@ -12,11 +12,11 @@ from pslrec.kernels._native import IS_COMPILED, native
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="built without a compiler")
 
 
-@pytest.fixture(params=["portable", "best"], autouse=True)
+@pytest.fixture(params=["avx512", "avx2", "portable"], autouse=True)
 def _variant(request: pytest.FixtureRequest) -> Iterator[None]:
-    native.use_portable_rows(request.param == "portable")
+    native.use_instructions(request.param)
     yield
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 def dense_step(

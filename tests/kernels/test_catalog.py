@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pslrec.forms import FusedForm
+from pslrec.kernels import _catalog
 from pslrec.kernels._catalog import (
     CatalogPass,
     PositiveWeighting,
@@ -207,11 +208,11 @@ SHAPES = (
 )
 
 
-@pytest.fixture(params=[False, True], ids=["best", "portable"])
+@pytest.fixture(params=["avx512", "avx2", "portable"])
 def variant(request):
-    native.use_portable_rows(request.param)
+    native.use_instructions(request.param)
     yield request.param
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -432,8 +433,14 @@ def test_a_table_that_asks_for_no_gradient_costs_none(kind, asking, monkeypatch)
     alone = [table.clone().requires_grad_(number == asking) for number, table in enumerate(start)]
     values = catalog_row_values(*alone, block.lists, operation, scale=0.5)
     products = []
-    multiply = torch.mm
-    monkeypatch.setattr(torch, "mm", lambda *tables: products.append(tables) or multiply(*tables))
+    for name in ("times", "transposed_times"):
+        multiply = getattr(_catalog, name)
+
+        def counted(*tables, multiply=multiply, **options):
+            products.append(tables)
+            return multiply(*tables, **options)
+
+        monkeypatch.setattr(_catalog, name, counted)
     values.sum().backward()
     torch.testing.assert_close(alone[asking].grad, both[asking].grad)
     assert alone[1 - asking].grad is None

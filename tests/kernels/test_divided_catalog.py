@@ -174,9 +174,9 @@ def test_divided_items_give_what_the_compiled_pass_gives(
 
 @pytest.fixture
 def portable_rows() -> Iterator[None]:
-    native.use_portable_rows(True)
+    native.use_instructions("portable")
     yield
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 @pytest.mark.usefixtures("portable_rows")

@@ -15,11 +15,11 @@ DIMENSIONS = (1, 3, 32, 63, 64, 65, 128, 200, 256)
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the kernels are not compiled here")
 
 
-@pytest.fixture(params=["best", "portable"])
+@pytest.fixture(params=["avx512", "avx2", "portable"])
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    native.use_portable_rows(request.param == "portable")
+    native.use_instructions(request.param)
     yield request.param
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 def unit_rows(n_rows: int, dimension: int, seed: int) -> torch.Tensor:

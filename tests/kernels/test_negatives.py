@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the kernels are not com
 KEY = 2**63 - 12345
 
 
-@pytest.fixture(params=["best", "portable"], autouse=True)
+@pytest.fixture(params=["avx512", "avx2", "portable"], autouse=True)
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    native.use_portable_rows(request.param == "portable")
+    native.use_instructions(request.param)
     yield request.param
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 def rows(lists: list[list[int]]) -> Rows:

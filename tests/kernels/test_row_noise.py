@@ -24,10 +24,10 @@ def variant(request, monkeypatch):
     if request.param == "plain":
         monkeypatch.setattr(row_noise, "runs_compiled", lambda table: False)
     elif request.param == "portable":
-        native.use_portable_rows(True)
+        native.use_instructions("portable")
     yield request.param
     if request.param == "portable":
-        native.use_portable_rows(False)
+        native.use_instructions("avx512")
 
 
 def mixed(value: int) -> int:

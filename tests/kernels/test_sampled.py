@@ -11,13 +11,13 @@ from pslrec.kernels._sampled import runs_compiled, sampled_scores, sampled_score
 DIMENSIONS = (1, 3, 32, 63, 64, 65, 128, 200, 256)
 
 
-@pytest.fixture(params=["best", "portable"])
+@pytest.fixture(params=["avx512", "avx2", "portable"])
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     if not IS_COMPILED:
         pytest.skip("the kernels are not compiled here")
-    native.use_portable_rows(request.param == "portable")
+    native.use_instructions(request.param)
     yield request.param
-    native.use_portable_rows(False)
+    native.use_instructions("avx512")
 
 
 def example(
@@ -121,6 +121,6 @@ def test_double_precision_runs_in_the_twin_and_passes_gradcheck() -> None:
     )
 
 
-def test_the_instruction_set_is_one_of_three() -> None:
-    assert instruction_set() in {"avx2", "portable", "none"}
+def test_the_instruction_set_is_one_of_four() -> None:
+    assert instruction_set() in {"avx512", "avx2", "portable", "none"}
     assert (instruction_set() == "none") == (not IS_COMPILED)

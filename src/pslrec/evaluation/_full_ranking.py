@@ -16,7 +16,7 @@ from pslrec.evaluation._full_ranks import full_ranks
 from pslrec.evaluation._metrics import METRICS, Basis, RankedLists
 from pslrec.evaluation._scorer import AddingScorer, Scorer, VectorScorer
 from pslrec.evaluation._task import Protocol, RankingTask, Split, ranking_task
-from pslrec.kernels import HIDDEN, NOT_NUMBERS, rows_at_once, top_k
+from pslrec.kernels import HIDDEN, NOT_NUMBERS, rows_at_once, times_transposed, top_k
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
 COUNTED_PAIRS = 5_000_000
@@ -166,7 +166,7 @@ def _product_blocks(
         block = users[start : start + rows]
         vectors = scorer.user_vectors[torch.from_numpy(block)]
         scores = buffer[: len(block)]
-        torch.mm(vectors, scorer.item_vectors.T, out=scores)
+        times_transposed(vectors, scorer.item_vectors, out=scores)
         yield start, scores
 
 

@@ -10,7 +10,7 @@ from pslrec.artifacts import ArtifactError, Walks
 from pslrec.errors import ConfigError, DataError
 from pslrec.inference._limits import best_within_limits
 from pslrec.inference._rules import NO_RULES, RowRules
-from pslrec.kernels import HIDDEN, rows_at_once, top_k
+from pslrec.kernels import HIDDEN, rows_at_once, times_transposed, top_k
 from pslrec.rows import Rows
 
 DEFAULT_MEMORY_BUDGET = 256 * 2**20
@@ -101,7 +101,7 @@ def top_items(
     for start in range(0, len(users), users_at_once):
         block = users[start : start + users_at_once]
         end = start + len(block)
-        scores = torch.mm(block, table.T, out=buffer[: len(block)])
+        scores = times_transposed(block, table, out=buffer[: len(block)])
         if walks is not None:
             started = walks.histories.select(np.arange(start, end))
             walks.walks.add_to(scores, started, chosen=chosen_columns)

@@ -28,6 +28,7 @@ from torch.autograd.function import once_differentiable
 from pslrec.forms import FusedForm
 from pslrec.kernels._log_sum import SURROGATES
 from pslrec.kernels._native import native
+from pslrec.kernels._products import times, times_transposed, transposed_times
 from pslrec.kernels._sampled import runs_compiled
 from pslrec.rows import Rows
 
@@ -217,8 +218,7 @@ class CatalogPass:
         self.slopes = self._memory("slopes", len(left), len(right))
         for number, (left, right) in enumerate(factors):
             # The memory holds anything, so the first product must overwrite and not add.
-            keep = min(number, 1)
-            torch.addmm(self.slopes, left, right.T, beta=keep, alpha=scale, out=self.slopes)
+            times_transposed(left, right, out=self.slopes, scale=scale, adds=number > 0)
         return self.slopes
 
     def values(self, lists: CatalogLists, form: FusedForm) -> Tensor:
@@ -257,22 +257,8 @@ class CatalogPass:
         """
         user_gradients = self._memory("users", *users.shape)
         item_gradients = self._memory("items", *items.shape)
-        torch.addmm(
-            user_gradients,
-            self.slopes,
-            items,
-            beta=0,
-            alpha=factor,
-            out=user_gradients,
-        )
-        torch.addmm(
-            item_gradients,
-            self.slopes.T,
-            users,
-            beta=0,
-            alpha=factor,
-            out=item_gradients,
-        )
+        times(self.slopes, items, out=user_gradients, scale=factor)
+        transposed_times(self.slopes, users, out=item_gradients, scale=factor)
         return user_gradients, item_gradients
 
     def gradients_by_row(
@@ -294,11 +280,13 @@ class CatalogPass:
             is_left = number % 2 == 0
             gradient = None
             if wanted[number] and is_left:
-                gradient = torch.mm(self.slopes, tables[number + 1])
+                gradient = torch.empty_like(tables[number])
+                times(self.slopes, tables[number + 1], out=gradient)
                 gradient.mul_(by_row)
             elif wanted[number]:
                 weighted = tables[number - 1] * by_row
-                gradient = torch.mm(self.slopes.T, weighted)
+                gradient = torch.empty_like(tables[number])
+                transposed_times(self.slopes, weighted, out=gradient)
             found.append(gradient)
         return found
 

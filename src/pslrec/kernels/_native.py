@@ -49,12 +49,10 @@ def openmp_threads() -> int:
 
 
 def instruction_set() -> str:
-    """Which variant of the compiled kernels this processor runs: `avx2` or `portable`.
+    """Which variant of the compiled kernels this processor runs: `avx512`, `avx2` or `portable`.
 
     `none` where the compiled module is not there, or not wanted.
     """
     if not IS_COMPILED:
         return "none"
-    if native.cpu_has_avx2():
-        return "avx2"
-    return "portable"
+    return str(native.instruction_set())

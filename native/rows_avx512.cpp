@@ -1,0 +1,7 @@
+#define PSLREC_VARIANT avx512
+#include "dispatch.hpp"
+#include "rows.hpp"
+#include "catalog_row.hpp"
+#include "adam_row.hpp"
+#include "noise_row.hpp"
+#include "product_tiles.hpp"
