@@ -20,6 +20,7 @@ def doctor_command() -> None:
     from pslrec import __version__
     from pslrec.data import cache_directory
     from pslrec.kernels import (
+        HAS_FASTER_PRODUCTS,
         IS_COMPILED,
         WHY_NOT_COMPILED,
         devices_here,
@@ -42,6 +43,9 @@ def doctor_command() -> None:
             "install a C++ compiler and reinstall pslrec to get them"
         )
         exact_training = "the same algorithm in torch, in blocks of bounded memory"
+    products = "torch's"
+    if HAS_FASTER_PRODUCTS:
+        products = "compiled, as torch's are slower on this processor"
     extras = []
     for extra, module in EXTRAS.items():
         extras.append(f"{extra}: {_is_installed(module)}")
@@ -52,6 +56,7 @@ def doctor_command() -> None:
         "devices": _devices(devices_here()),
         "numpy, scipy, polars": f"{numpy.__version__}, {scipy.__version__}, {polars.__version__}",
         "kernels": kernels,
+        "matrix products": products,
         "exact training": exact_training,
         "data sets": os.environ.get("PSLREC_DATA_DIR", "PSLREC_DATA_DIR is not set"),
         "cache": str(cache_directory()),

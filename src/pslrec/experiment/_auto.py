@@ -300,12 +300,10 @@ class _Race:
         self._why_no_race = why_no_race(data.dataset)
         if config.auto.mode == "fast":
             self._why_no_race = "`fast` makes no race"
-        plan = plan_of(self._complete({}), data)
-        self._epochs = plan.epochs
-        self._folds = plan.folds
-        self._is_thorough = plan.is_thorough
-        self._n_tries = plan.n_tries
-        self._tries_left = self._n_tries
+        self._plan = Plan(epochs=0, folds=[], n_tries=0, is_thorough=False)
+        if not self._why_no_race:
+            self._plan = plan_of(self._complete({}), data)
+        self._tries_left = self._plan.n_tries
         # Of the settings as they stand.
         self._best = -math.inf
         # The same by a whole training, once there was one.
@@ -324,15 +322,15 @@ class _Race:
         temperature = _temperature_of(self._config, self._given)
         if temperature is not None:
             self._race_temperature(temperature)
-        if self._is_thorough:
+        if self._plan.is_thorough:
             self._race_rate()
         self._race_popularity()
-        if self._is_thorough:
+        if self._plan.is_thorough:
             self._race_backbones()
         if self._config.auto.mode == "best":
             if "backbone.dimension" not in self._given:
                 self._race_dimension()
-            if temperature is not None and not self._is_thorough:
+            if temperature is not None and not self._plan.is_thorough:
                 self._look_at_neighbours(temperature)
             self._race_hidden()
         if not self._tries:
@@ -368,7 +366,7 @@ class _Race:
             if not 0 <= place < len(EXPONENTS) or value_of(place) <= value_of(best):
                 break
             best = place
-        if not self._is_thorough:
+        if not self._plan.is_thorough:
             # Neighbours are told apart only roughly; where chance may have put them in order, the
             # higher temperature learns less by heart.
             alike = _highest_alike(best, by_user)
@@ -411,14 +409,14 @@ class _Race:
         if not self._tries:
             self._best = self._try({name: POPULARITY})
         is_without = self._take_if_better({name: LESS_POPULARITY})
-        if is_without or not (self._is_thorough or self._is_all_popularity()):
+        if is_without or not (self._plan.is_thorough or self._is_all_popularity()):
             return
         for more in MORE_POPULARITY:
             if not self._take_if_better({name: more}):
                 return
 
     def _is_all_popularity(self) -> bool:
-        alone = popularity_on_validation(self._complete({}), self._folds[0].dataset)
+        alone = popularity_on_validation(self._complete({}), self._plan.folds[0].dataset)
         return alone >= POPULARITY_ALONE * self._best
 
     def _race_backbones(self) -> None:
@@ -453,7 +451,7 @@ class _Race:
                 tried["training.learning_rate"] = scaled_rate(rate, dimension)
             self._settings |= tried
             if temperature is not None and dimension != DIMENSIONS[0]:
-                self._tries_left = self._n_tries
+                self._tries_left = self._plan.n_tries
                 self._race_temperature(temperature)
                 tried[temperature] = self._settings[temperature]
             value = self._try(tried, epochs=epochs)
@@ -512,14 +510,14 @@ class _Race:
 
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
-        is_short = epochs is None and not self._is_thorough
+        is_short = epochs is None and not self._plan.is_thorough
         overrides: dict[str, Any] = {"training.refit": False}
         if epochs is None:
             # Walks help vectors that are not trained to the end more than those that are.
             overrides["walks.weight"] = 0.0
             # One look at the end is all that is needed, and nothing is to be stopped early.
-            overrides["training.epochs"] = self._epochs
-            overrides["training.validate_every"] = self._epochs
+            overrides["training.epochs"] = self._plan.epochs
+            overrides["training.validate_every"] = self._plan.epochs
             overrides["training.patience"] = 0
         else:
             # Made as the training that follows will be, whose best epoch counts. More dimensions
@@ -532,7 +530,7 @@ class _Race:
         self._tell_start(settings)
         started = time.perf_counter()
         try:
-            outcomes = [self._try_out(config, fold) for fold in self._folds]
+            outcomes = [self._try_out(config, fold) for fold in self._plan.folds]
         except TrainingInterrupted:
             raise TrainingInterrupted(
                 "stopped while auto was choosing settings, which starts over"
@@ -551,11 +549,11 @@ class _Race:
         return value
 
     def _tell_start(self, settings: Mapping[str, Any]) -> None:
-        n_tries = self._n_tries
+        n_tries = self._plan.n_tries
         if self._config.auto.mode == "best":
             # Every dimension has a race of its own, and the next one depends on the last.
             n_tries = 0
-        event = TryStarted(_short(settings), len(self._tries) + 1, n_tries, len(self._folds))
+        event = TryStarted(_short(settings), len(self._tries) + 1, n_tries, len(self._plan.folds))
         for listener in self._listeners:
             listener(event)
 

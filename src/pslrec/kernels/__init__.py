@@ -18,7 +18,12 @@ from pslrec.kernels._devices import DEVICE_NAMES, device_named, devices_here, is
 from pslrec.kernels._log_sum import sampled_log_sum, takes_sampled
 from pslrec.kernels._native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
 from pslrec.kernels._negatives import draw_negatives
-from pslrec.kernels._products import times, times_transposed, transposed_times
+from pslrec.kernels._products import (
+    HAS_FASTER_PRODUCTS,
+    times,
+    times_transposed,
+    transposed_times,
+)
 from pslrec.kernels._row_noise import add_row_noise
 from pslrec.kernels._sampled import runs_compiled, sampled_scores
 from pslrec.kernels._sparse_product import CompressedRows, sparse_product
@@ -40,6 +45,7 @@ from pslrec.kernels._torch_rows import rows_of_candidates
 
 __all__ = [
     "DEVICE_NAMES",
+    "HAS_FASTER_PRODUCTS",
     "HIDDEN",
     "IS_COMPILED",
     "NOT_NUMBERS",

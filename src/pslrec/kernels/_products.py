@@ -21,7 +21,7 @@ def _is_worth_it() -> bool:
     return IS_COMPILED and native.instruction_set() == "avx512" and not native.cpu_is_intel()
 
 
-IS_FASTER: bool = _is_worth_it()
+HAS_FASTER_PRODUCTS: bool = _is_worth_it()
 
 
 def times_transposed(
@@ -80,7 +80,7 @@ def transposed_times(left: Tensor, right: Tensor, *, out: Tensor, scale: float =
 
 
 def _takes(left: Tensor, right: Tensor, out: Tensor, dimension: int) -> bool:
-    if not IS_FASTER or dimension % native.product_lanes() != 0:
+    if not HAS_FASTER_PRODUCTS or dimension % native.product_lanes() != 0:
         return False
     for matrix in (left, right, out):
         is_plain = matrix.dtype == torch.float32 and matrix.device.type == "cpu"
