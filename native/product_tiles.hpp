@@ -157,6 +157,16 @@ inline void lay_out(const float* items, std::int64_t n_items, std::int64_t colum
     }
 }
 
+// Scores are written to memory that is not in the cache, and would be waited for.
+inline void ask_for_tile(const float* place, std::int64_t n_rows, std::int64_t step) {
+    constexpr std::int64_t kFloatsPerLine = 16;
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        for (std::int64_t column = 0; column < kTileColumns; column += kFloatsPerLine) {
+            __builtin_prefetch(place + row * step + column, 1);
+        }
+    }
+}
+
 }  // namespace
 
 std::int64_t product_lanes() { return kLanes; }
@@ -181,6 +191,7 @@ void product_scores(const float* users, std::int64_t n_users, const float* items
         float* place = out + user * out_step;
         for (std::int64_t panel = 0; panel < n_whole; ++panel) {
             const Right right{panels + panel * panel_size, kTileColumns};
+            ask_for_tile(place + (panel + 1) * kTileColumns, n_rows, out_step);
             tiles_of_rows<kTileVectors>(left, n_rows, right, columns, {place + panel * kTileColumns, out_step, scale, adds});
         }
         if (n_whole == n_panels) continue;
