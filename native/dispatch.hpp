@@ -63,6 +63,7 @@ struct MissedSteps {
     void through_normalization(const float*, float*, std::int64_t);                                                      \
     void normalized(const float*, std::int64_t, float*);                                                                 \
     void add_noise(float*, std::int64_t, std::uint64_t, float, float*);                                                  \
+    bool group_maxima(const float*, std::int64_t, float*, std::int64_t);                                                 \
     std::int64_t product_lanes();                                                                                        \
     std::int64_t product_items();                                                                                        \
     void product_scores(const float*, std::int64_t, const float*, std::int64_t, std::int64_t, float, bool, float*,       \
@@ -100,6 +101,7 @@ struct Rows {
     decltype(&portable::through_normalization) through_normalization;
     decltype(&portable::normalized) normalized;
     decltype(&portable::add_noise) add_noise;
+    decltype(&portable::group_maxima) group_maxima;
     decltype(&portable::product_lanes) product_lanes;
     decltype(&portable::product_items) product_items;
     decltype(&portable::product_scores) product_scores;
@@ -113,7 +115,8 @@ struct Rows {
     {variant::scores,        variant::weighted_sum,      variant::skip_taken,    variant::log_sum,                    \
      variant::catalog_row,   variant::row_moments,       variant::row_polynomial, variant::row_node_sums,             \
      variant::row_node_gradient, variant::adam_catch_up, variant::adam_step,     variant::through_normalization,      \
-     variant::normalized,    variant::add_noise,         variant::product_lanes, variant::product_items,              \
+     variant::normalized,    variant::add_noise,         variant::group_maxima,  variant::product_lanes,              \
+     variant::product_items,                                                                                          \
      variant::product_scores, variant::product_users,    variant::product_gathered_items,                             \
      variant::product_gathered_room, variant::product_items_of}
 

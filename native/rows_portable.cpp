@@ -4,4 +4,5 @@
 #include "catalog_row.hpp"
 #include "adam_row.hpp"
 #include "noise_row.hpp"
+#include "group_maxima.hpp"
 #include "product_tiles.hpp"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "dispatch.hpp"
 
 namespace pslrec::top_k {
 
@@ -22,7 +23,7 @@ namespace nb = nanobind;
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 // Columns per group. A group is every n-th column, n the number of groups: so the maxima of neighbouring groups are
-// taken side by side, which compilers vectorise.
+// taken side by side, in vectors.
 constexpr std::int64_t kGroup = 32;
 
 struct Candidate {
@@ -56,18 +57,7 @@ public:
 private:
     bool take_maxima(const float* scores) {
         const auto n_groups = static_cast<std::int64_t>(maxima_.size());
-        float* maxima = maxima_.data();
-        std::fill_n(maxima, n_groups, kHidden);
-        int odd = 0;
-        for (std::int64_t begin = 0; begin < n_columns_; begin += n_groups) {
-            const std::int64_t width = std::min(n_groups, n_columns_ - begin);
-            const float* part = scores + begin;
-            for (std::int64_t group = 0; group < width; ++group) {
-                maxima[group] = part[group] > maxima[group] ? part[group] : maxima[group];
-                odd |= part[group] != part[group];
-            }
-        }
-        return odd == 0;
+        return rows().group_maxima(scores, n_columns_, maxima_.data(), n_groups);
     }
 
     float lower_bound() {

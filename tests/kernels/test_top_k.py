@@ -1,7 +1,10 @@
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from pslrec.kernels import _top_k as module
+from pslrec.kernels._native import native
 from pslrec.kernels._top_k import HIDDEN, top_k, top_k_plainly
 
 
@@ -26,6 +29,8 @@ def score_tables() -> dict[str, torch.Tensor]:
         "many ties": torch.randint(0, 5, (12, 700), generator=generator).float(),
         "all equal": torch.zeros(3, 65),
         "signed zeros": torch.tensor([[0.0, -0.0, 0.0, -0.0, 1.0] * 20]),
+        # Groups in whole vectors, a rest of them, and a last round that reaches some alone.
+        "wide": torch.randn(4, 4_321, generator=generator),
         "rising": torch.arange(2000.0).repeat(2, 1),
         "falling": -torch.arange(2000.0).repeat(2, 1),
         "mostly hidden": hidden,
@@ -35,12 +40,19 @@ def score_tables() -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.fixture(params=["compiled", "plain"])
-def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["avx512", "avx2", "portable", "plain"])
+def implementation(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     if request.param == "plain":
         monkeypatch.setattr(module, "_compiled", None)
-    elif module._compiled is None:
+        yield
+        return
+    if module._compiled is None:
         pytest.skip("pslrec was built without the compiled module")
+    native.use_instructions(request.param)
+    yield
+    native.use_instructions("avx512")
 
 
 @pytest.mark.usefixtures("implementation")
@@ -55,9 +67,9 @@ def test_top_k_equals_a_sort(name: str, k: int) -> None:
 
 
 @pytest.mark.usefixtures("implementation")
-@pytest.mark.parametrize("column", [0, 17, 998, 1000])
+@pytest.mark.parametrize("column", [0, 17, 70, 135, 4_300, 4_320])
 def test_a_score_that_is_not_a_number_raises(column: int) -> None:
-    scores = torch.randn(3, 1001)
+    scores = torch.randn(3, 4_321)
     scores[1, column] = torch.nan
     with pytest.raises(ValueError, match="not numbers"):
         top_k(scores, 5)
