@@ -1,4 +1,4 @@
-// The inner loops of `rows.hpp` as this processor can run them. Tests switch to the portable variant.
+// The inner loops of the variants, and which of them this processor runs. Tests switch between them.
 
 #pragma once
 
@@ -48,6 +48,13 @@ struct MissedSteps {
     float first_factor, second_factor;  // what all steps leave of the moments
 };
 
+// Rows of a tile in a dense product.
+constexpr std::int64_t kTileRows = 6;
+// Items whose slopes are laid close together before they are multiplied, and users of them at a time. As they lie, the
+// slopes of one item are a whole row apart, which is a new page and often the same place in the cache.
+constexpr std::int64_t kGatheredItems = 96;
+constexpr std::int64_t kGatheredUsers = 256;
+
 #define PSLREC_DECLARE_ROWS                                                                                              \
     void scores(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);             \
     void weighted_sum(const float*, const float*, const std::int32_t*, std::int64_t, std::int64_t, float, float*);       \
@@ -69,10 +76,8 @@ struct MissedSteps {
     void product_scores(const float*, std::int64_t, const float*, std::int64_t, std::int64_t, float, bool, float*,       \
                         float*, std::int64_t);                                                                           \
     void product_users(const float*, std::int64_t, std::int64_t, const float*, std::int64_t, float, float*);             \
-    std::int64_t product_gathered_items();                                                                               \
-    std::int64_t product_gathered_room();                                                                                \
     void product_items_of(const float*, std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t, float,     \
-                          float*, float*);
+                          bool, float*, float*);
 
 namespace portable {
 PSLREC_DECLARE_ROWS
@@ -106,8 +111,6 @@ struct Rows {
     decltype(&portable::product_items) product_items;
     decltype(&portable::product_scores) product_scores;
     decltype(&portable::product_users) product_users;
-    decltype(&portable::product_gathered_items) product_gathered_items;
-    decltype(&portable::product_gathered_room) product_gathered_room;
     decltype(&portable::product_items_of) product_items_of;
 };
 
@@ -117,8 +120,7 @@ struct Rows {
      variant::row_node_gradient, variant::adam_catch_up, variant::adam_step,     variant::through_normalization,      \
      variant::normalized,    variant::add_noise,         variant::group_maxima,  variant::product_lanes,              \
      variant::product_items,                                                                                          \
-     variant::product_scores, variant::product_users,    variant::product_gathered_items,                             \
-     variant::product_gathered_room, variant::product_items_of}
+     variant::product_scores, variant::product_users,    variant::product_items_of}
 
 enum class InstructionSet { portable, avx2, avx512 };
 
@@ -134,12 +136,13 @@ inline InstructionSet widest_instructions() {
     return InstructionSet::portable;
 }
 
-inline bool cpu_is_intel() {
+// Those that run. Intel's processors stay with AVX2 until AVX-512 was measured on one: some slow down for it.
+inline InstructionSet preferred_instructions() {
+    const InstructionSet widest = widest_instructions();
 #ifdef PSLREC_HAS_X86_VARIANTS
-    return __builtin_cpu_is("intel");
-#else
-    return false;
+    if (widest == InstructionSet::avx512 && __builtin_cpu_is("intel")) return InstructionSet::avx2;
 #endif
+    return widest;
 }
 
 inline Rows rows_of(InstructionSet wanted) {
@@ -152,7 +155,7 @@ inline Rows rows_of(InstructionSet wanted) {
 }
 
 inline InstructionSet& chosen_instructions() {
-    static InstructionSet chosen = widest_instructions();
+    static InstructionSet chosen = preferred_instructions();
     return chosen;
 }
 

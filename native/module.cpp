@@ -53,7 +53,6 @@ NB_MODULE(_native, module) {
     module.def("openmp_threads", &openmp_threads, "Threads that a parallel loop of this module uses.");
     module.def("instruction_set", &instruction_set, "The variant that runs: portable, avx2 or avx512.");
     module.def("use_instructions", &use_instructions, "Run another variant, or the widest below it; for tests.");
-    module.def("cpu_is_intel", &pslrec::cpu_is_intel, "Whether Intel made this processor.");
     module.def("draw_negatives", &pslrec::draw_negatives<pslrec::RepeatedRanks>,
                "Twin: `pslrec.kernels.negatives.draw_negatives_plainly`.");
     module.def("draw_distinct_negatives", &pslrec::draw_negatives<pslrec::DistinctRanks>,

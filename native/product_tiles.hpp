@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "dispatch.hpp"
 #include "vectors.hpp"
 
 namespace pslrec::PSLREC_VARIANT {
@@ -15,16 +16,10 @@ namespace pslrec::PSLREC_VARIANT {
 namespace {
 
 // As many sums as the registers hold beside one row of the right matrix: 32 registers of AVX-512, 16 of the others.
-constexpr int kTileRows = 6;
 constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 constexpr std::int64_t kTileColumns = kTileVectors * kLanes;
 // Rows of the right matrix between two visits of a tile: they stay in the second cache.
 constexpr std::int64_t kDepth = 512;
-// Items whose slopes are laid close together before they are multiplied, and users of them at a time. As they lie, the
-// slopes of one item are a whole row apart, which is a new page and often the same place in the cache.
-constexpr std::int64_t kGatheredItems = 96;
-constexpr std::int64_t kGatheredUsers = 256;
-
 // The left matrix as it lies, or mirrored. What is known when compiling leaves more registers to the loop.
 struct ByRow {
     const float* numbers;
@@ -51,10 +46,12 @@ struct Out {
     std::int64_t step;  // from one row to the next
     float scale;
     bool adds;  // to what is there, instead of overwriting it
+
+    Out from(std::int64_t row, std::int64_t column) const { return {numbers + row * step + column, step, scale, adds}; }
 };
 
 // A function of its own: among other loops, the compiler would run out of registers.
-template <int Rows, int Vectors, typename Left>
+template <int Rows, int Vectors, bool Adds, typename Left>
 __attribute__((noinline)) void tile(Left left, Right right, std::int64_t depth, Out out) {
     Vector sums[Rows][Vectors] = {};
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -68,28 +65,40 @@ __attribute__((noinline)) void tile(Left left, Right right, std::int64_t depth, 
     for (int row = 0; row < Rows; ++row) {
         for (int v = 0; v < Vectors; ++v) {
             float* place = out.numbers + row * out.step + v * kLanes;
-            Vector value = sums[row][v] * out.scale;
-            if (out.adds) value += load(place);
-            store(place, value);
+            // In one expression, so that it is rounded alike in tiles of all sizes.
+            if constexpr (Adds) {
+                store(place, sums[row][v] * out.scale + load(place));
+            } else {
+                store(place, sums[row][v] * out.scale);
+            }
         }
     }
 }
 
-template <int Vectors, typename Left>
+template <int Vectors, bool Adds, typename Left>
 void tiles_of_rows(Left left, std::int64_t n_rows, Right right, std::int64_t depth, Out out) {
     std::int64_t row = 0;
     for (; row + kTileRows <= n_rows; row += kTileRows) {
-        tile<kTileRows, Vectors>(left.from_row(row), right, depth, {out.numbers + row * out.step, out.step, out.scale, out.adds});
+        tile<kTileRows, Vectors, Adds>(left.from_row(row), right, depth, out.from(row, 0));
     }
     left = left.from_row(row);
-    out.numbers += row * out.step;
+    out = out.from(row, 0);
     switch (n_rows - row) {
-        case 5: return tile<5, Vectors>(left, right, depth, out);
-        case 4: return tile<4, Vectors>(left, right, depth, out);
-        case 3: return tile<3, Vectors>(left, right, depth, out);
-        case 2: return tile<2, Vectors>(left, right, depth, out);
-        case 1: return tile<1, Vectors>(left, right, depth, out);
+        case 5: return tile<5, Vectors, Adds>(left, right, depth, out);
+        case 4: return tile<4, Vectors, Adds>(left, right, depth, out);
+        case 3: return tile<3, Vectors, Adds>(left, right, depth, out);
+        case 2: return tile<2, Vectors, Adds>(left, right, depth, out);
+        case 1: return tile<1, Vectors, Adds>(left, right, depth, out);
         default: return;
+    }
+}
+
+template <int Vectors, typename Left>
+void rows_of_tiles(Left left, std::int64_t n_rows, Right right, std::int64_t depth, Out out) {
+    if (out.adds) {
+        tiles_of_rows<Vectors, true>(left, n_rows, right, depth, out);
+    } else {
+        tiles_of_rows<Vectors, false>(left, n_rows, right, depth, out);
     }
 }
 
@@ -98,12 +107,10 @@ template <typename Left>
 void product(Left left, std::int64_t n_rows, Right right, std::int64_t n_columns, std::int64_t depth, Out out) {
     std::int64_t column = 0;
     for (; column + kTileColumns <= n_columns; column += kTileColumns) {
-        tiles_of_rows<kTileVectors>(left, n_rows, {right.numbers + column, right.step}, depth,
-                                    {out.numbers + column, out.step, out.scale, out.adds});
+        rows_of_tiles<kTileVectors>(left, n_rows, {right.numbers + column, right.step}, depth, out.from(0, column));
     }
     for (; column < n_columns; column += kLanes) {
-        tiles_of_rows<1>(left, n_rows, {right.numbers + column, right.step}, depth,
-                         {out.numbers + column, out.step, out.scale, out.adds});
+        rows_of_tiles<1>(left, n_rows, {right.numbers + column, right.step}, depth, out.from(0, column));
     }
 }
 
@@ -157,6 +164,13 @@ inline void lay_out(const float* items, std::int64_t n_items, std::int64_t colum
     }
 }
 
+inline void copy_rows(const float* from, std::int64_t from_step, float* to, std::int64_t to_step, std::int64_t n_rows,
+                      std::int64_t n_columns) {
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        for (std::int64_t column = 0; column < n_columns; ++column) to[row * to_step + column] = from[row * from_step + column];
+    }
+}
+
 // Scores are written to memory that is not in the cache, and would be waited for.
 inline void ask_for_tile(const float* place, std::int64_t n_rows, std::int64_t step) {
     constexpr std::int64_t kFloatsPerLine = 16;
@@ -184,28 +198,25 @@ void product_scores(const float* users, std::int64_t n_users, const float* items
         lay_out(items + first * columns, n_items - first, columns, panels + panel * panel_size);
     }
     const std::int64_t n_whole = n_items / kTileColumns;
+    const std::int64_t n_rest = n_items - n_whole * kTileColumns;
     // A few users with all the items: so each user's scores are written in long runs.
     for (std::int64_t user = 0; user < n_users; user += kTileRows) {
         const std::int64_t n_rows = n_users - user < kTileRows ? n_users - user : kTileRows;
         const ByRow left{users + user * columns, columns};
-        float* place = out + user * out_step;
+        const Out place{out + user * out_step, out_step, scale, adds};
         for (std::int64_t panel = 0; panel < n_whole; ++panel) {
             const Right right{panels + panel * panel_size, kTileColumns};
-            ask_for_tile(place + (panel + 1) * kTileColumns, n_rows, out_step);
-            tiles_of_rows<kTileVectors>(left, n_rows, right, columns, {place + panel * kTileColumns, out_step, scale, adds});
+            ask_for_tile(place.from(0, (panel + 1) * kTileColumns).numbers, n_rows, out_step);
+            rows_of_tiles<kTileVectors>(left, n_rows, right, columns, place.from(0, panel * kTileColumns));
         }
-        if (n_whole == n_panels) continue;
+        if (n_rest == 0) continue;
         // The last items do not fill a tile, and what lies behind them belongs to the next user.
-        float rest[kTileRows * kTileColumns];
+        float rest[kTileRows * kTileColumns] = {};
+        float* last = place.from(0, n_whole * kTileColumns).numbers;
+        if (adds) copy_rows(last, out_step, rest, kTileColumns, n_rows, n_rest);
         const Right right{panels + n_whole * panel_size, kTileColumns};
-        tiles_of_rows<kTileVectors>(left, n_rows, right, columns, {rest, kTileColumns, scale, false});
-        for (std::int64_t row = 0; row < n_rows; ++row) {
-            for (std::int64_t item = n_whole * kTileColumns; item < n_items; ++item) {
-                float& score = place[row * out_step + item];
-                const float added = rest[row * kTileColumns + item - n_whole * kTileColumns];
-                score = adds ? score + added : added;
-            }
-        }
+        rows_of_tiles<kTileVectors>(left, n_rows, right, columns, {rest, kTileColumns, scale, adds});
+        copy_rows(rest, kTileColumns, last, out_step, n_rows, n_rest);
     }
 }
 
@@ -219,13 +230,9 @@ void product_users(const float* slopes, std::int64_t n_users, std::int64_t n_ite
     }
 }
 
-std::int64_t product_gathered_items() { return kGatheredItems; }
-
-std::int64_t product_gathered_room() { return kGatheredItems * kGatheredUsers; }
-
-// out[i] = scale * sum_u slopes[u, i] * users[u] of at most kGatheredItems items; `room` is for product_gathered_room() numbers.
+// out[i] = scale * sum_u slopes[u, i] * users[u], or that added to it, of at most kGatheredItems items; `room` is for kGatheredItems * kGatheredUsers numbers.
 void product_items_of(const float* slopes, std::int64_t slopes_step, std::int64_t n_users, std::int64_t n_items,
-                      const float* users, std::int64_t columns, float scale, float* room, float* out) {
+                      const float* users, std::int64_t columns, float scale, bool adds, float* room, float* out) {
     for (std::int64_t first = 0; first < n_users; first += kGatheredUsers) {
         const std::int64_t depth = n_users - first < kGatheredUsers ? n_users - first : kGatheredUsers;
         for (std::int64_t user = 0; user < depth; ++user) {
@@ -238,7 +245,7 @@ void product_items_of(const float* slopes, std::int64_t slopes_step, std::int64_
             }
         }
         product(Gathered{room}, n_items, {users + first * columns, columns}, columns, depth,
-                {out, columns, scale, first > 0});
+                {out, columns, scale, adds || first > 0});
     }
 }
 

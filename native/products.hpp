@@ -17,14 +17,13 @@ namespace pslrec::products {
 
 namespace nb = nanobind;
 
-// Rows of a tile in `product_tiles.hpp`; shares of other sizes would only be slower.
-constexpr std::int64_t kTileUsers = 6;
-
 using Matrix = Array<float, 2>;
 using ConstMatrix = Array<const float, 2>;
 
-inline void check(bool fits) {
-    if (!fits) throw std::invalid_argument("the shapes of a product do not fit together, or its columns are no whole vectors");
+inline void check(bool fits, std::int64_t n_users, std::int64_t n_items, std::int64_t columns) {
+    const bool is_whole = columns > 0 && columns % rows().product_lanes() == 0;
+    if (n_users == 0 || n_items == 0) throw std::invalid_argument("a product of nothing is left to the caller");
+    if (!fits || !is_whole) throw std::invalid_argument("the shapes of a product do not fit together, or its columns are no whole vectors");
 }
 
 template <typename Of>
@@ -45,8 +44,7 @@ inline std::int64_t items_at_once(std::int64_t tile, std::int64_t n_items, std::
 inline void times_transposed(ConstMatrix users, ConstMatrix items, float scale, bool adds, Matrix out, int n_threads) {
     const std::int64_t n_users = rows_of(users), n_items = rows_of(items), columns = columns_of(users);
     const Rows& kernels = rows();
-    check(columns_of(items) == columns && columns % kernels.product_lanes() == 0 && rows_of(out) == n_users &&
-          columns_of(out) == n_items);
+    check(columns_of(items) == columns && rows_of(out) == n_users && columns_of(out) == n_items, n_users, n_items, columns);
     const std::int64_t at_once = items_at_once(kernels.product_items(), n_items, columns, n_threads);
     nb::gil_scoped_release release;
 #pragma omp parallel num_threads(n_threads)
@@ -65,12 +63,11 @@ inline void times_transposed(ConstMatrix users, ConstMatrix items, float scale, 
 inline void times(ConstMatrix slopes, ConstMatrix items, float scale, Matrix out, int n_threads) {
     const std::int64_t n_users = rows_of(slopes), n_items = rows_of(items), columns = columns_of(items);
     const Rows& kernels = rows();
-    check(columns_of(slopes) == n_items && columns % kernels.product_lanes() == 0 && rows_of(out) == n_users &&
-          columns_of(out) == columns);
+    check(columns_of(slopes) == n_items && rows_of(out) == n_users && columns_of(out) == columns, n_users, n_items, columns);
     const std::int64_t most = std::max<std::int64_t>(n_threads, 1);
     // A thread's users in one go, as all of them visit the same items while those are in its cache.
-    const std::int64_t tiles = (n_users + kTileUsers - 1) / kTileUsers;
-    const std::int64_t share = (tiles + most - 1) / most * kTileUsers;
+    const std::int64_t tiles = (n_users + kTileRows - 1) / kTileRows;
+    const std::int64_t share = (tiles + most - 1) / most * kTileRows;
     nb::gil_scoped_release release;
 #pragma omp parallel for schedule(static) num_threads(n_threads)
     for (std::int64_t first = 0; first < n_users; first += share) {
@@ -79,21 +76,19 @@ inline void times(ConstMatrix slopes, ConstMatrix items, float scale, Matrix out
     }
 }
 
-// out = scale * slopes^T @ users
-inline void transposed_times(ConstMatrix slopes, ConstMatrix users, float scale, Matrix out, int n_threads) {
+// out = scale * slopes^T @ users, or that added to `out`
+inline void transposed_times(ConstMatrix slopes, ConstMatrix users, float scale, bool adds, Matrix out, int n_threads) {
     const std::int64_t n_users = rows_of(slopes), n_items = columns_of(slopes), columns = columns_of(users);
     const Rows& kernels = rows();
-    check(rows_of(users) == n_users && columns % kernels.product_lanes() == 0 && rows_of(out) == n_items &&
-          columns_of(out) == columns);
-    const std::int64_t at_once = kernels.product_gathered_items();
+    check(rows_of(users) == n_users && rows_of(out) == n_items && columns_of(out) == columns, n_users, n_items, columns);
     nb::gil_scoped_release release;
 #pragma omp parallel num_threads(n_threads)
     {
-        std::vector<float> room(static_cast<std::size_t>(kernels.product_gathered_room()));
+        std::vector<float> room(static_cast<std::size_t>(kGatheredItems * kGatheredUsers));
 #pragma omp for schedule(static)
-        for (std::int64_t first = 0; first < n_items; first += at_once) {
-            kernels.product_items_of(slopes.data() + first, n_items, n_users, std::min(at_once, n_items - first), users.data(),
-                                     columns, scale, room.data(), out.data() + first * columns);
+        for (std::int64_t first = 0; first < n_items; first += kGatheredItems) {
+            kernels.product_items_of(slopes.data() + first, n_items, n_users, std::min(kGatheredItems, n_items - first),
+                                     users.data(), columns, scale, adds, room.data(), out.data() + first * columns);
         }
     }
     (void)n_threads;
@@ -106,8 +101,8 @@ inline void register_with(nb::module_& module) {
                "out"_a.noconvert(), "n_threads"_a, "Twin: `torch.addmm(out, users, items.T)`.");
     module.def("times", &times, "slopes"_a.noconvert(), "items"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "n_threads"_a,
                "Twin: `torch.mm(slopes, items)`.");
-    module.def("transposed_times", &transposed_times, "slopes"_a.noconvert(), "users"_a.noconvert(), "scale"_a,
-               "out"_a.noconvert(), "n_threads"_a, "Twin: `torch.mm(slopes.T, users)`.");
+    module.def("transposed_times", &transposed_times, "slopes"_a.noconvert(), "users"_a.noconvert(), "scale"_a, "adds"_a,
+               "out"_a.noconvert(), "n_threads"_a, "Twin: `torch.addmm(out, slopes.T, users)`.");
 }
 
 }  // namespace pslrec::products

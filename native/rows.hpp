@@ -1,8 +1,8 @@
-// The inner loops, on bare pointers. `rows_portable.cpp` and `rows_avx2.cpp` compile this same file for different
+// The inner loops, on bare pointers. `rows_portable.cpp`, `rows_avx2.cpp` and `rows_avx512.cpp` compile this same file for different
 // processors, each in a namespace of its own; `dispatch.hpp` chooses one when the program runs.
 //
 // Plain loops that a compiler turns into vector instructions; no intrinsics. Nothing here may call an inline function of
-// the standard library: the linker would keep one copy of it, perhaps the one that needs AVX2.
+// the standard library: the linker would keep one copy of it, perhaps one that needs wide instructions.
 
 #include <cstdint>
 #include <cstring>

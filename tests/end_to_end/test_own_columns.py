@@ -116,3 +116,51 @@ def test_a_file_without_header_and_with_another_separator(pslrec: Command, tmp_p
     flags = ("--no-header", "--separator", "~", "--format", "delimited")
     done = pslrec("train", path, *flags, *QUICK)
     assert done.code == 0, done.err
+
+
+def test_a_model_of_a_divided_log_says_what_was_held_out(
+    pslrec: Command, file: Path, tmp_path: Path
+) -> None:
+    """Lists held what people had bought already, and nothing said why."""
+    done = pslrec("train", file, *NAMED, *QUICK, "--out", tmp_path / "run")
+    assert "interactions were held out for this evaluation" in done.out
+    assert "--split none" in done.out
+
+
+@pytest.mark.parametrize("more", [(), ("--refit",)])
+def test_without_a_split_nothing_is_recommended_that_is_in_the_log(
+    pslrec: Command, file: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    run = tmp_path / "run"
+    done = pslrec("train", file, *NAMED, *QUICK, "--split", "none", *more, "--out", run)
+    assert done.code == 0, done.err
+    assert "no test part, as nothing was held out" in done.out
+    assert "held out for this evaluation" not in done.out
+    # The values of the validation part, not zeros of a test part that is not there.
+    assert "ndcg" in done.out
+    lists = tmp_path / "lists.csv"
+    assert pslrec("recommend", run, "--all", "-k", "5", "--out", lists).code == 0
+    bought = set()
+    for line in file.read_text().splitlines()[1:]:
+        _, user, item, _ = line.split(";")
+        bought.add((user, item))
+    listed = []
+    for line in lists.read_text().splitlines()[1:]:
+        user, item, *_ = line.split(",")
+        listed.append((user, item))
+    assert len(listed) == 200
+    assert not bought.intersection(listed)
+
+
+def test_weights_that_training_does_not_use_are_told(pslrec: Command, file: Path) -> None:
+    # A weight of 0 is no interaction.
+    file.write_text(file.read_text().replace("\n0;", "\n1;", 1))
+    done = pslrec("train", file, *NAMED, *QUICK, "--weight-column", "nr")
+    assert done.code == 0, done.err
+    assert "the weights in `nr` were read, but training does not use them" in done.err
+
+
+def test_a_single_dimension_is_doubted(pslrec: Command, file: Path) -> None:
+    done = pslrec("train", file, *NAMED, "--preset", "fixed", "--epochs", "1", "--dimension", "1")
+    assert done.code == 0, done.err
+    assert "a cosine is a mere sign" in done.err

@@ -69,31 +69,61 @@ def test_gradients_of_items_equal_torch(n_users: int, n_items: int, dimension: i
     assert_close(out, 0.1 * (slopes.double().T @ users.double()))
 
 
-def test_a_row_of_scores_is_the_same_alone_and_among_others() -> None:
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_row_of_scores_is_the_same_alone_and_among_others(adds: bool) -> None:
     users = random(50, 64)
-    items = random(1_000, 64, seed=1)
-    together = products.times_transposed(users, items, out=torch.empty(50, 1_000))
-    for row in (0, 5, 6, 49):
-        alone = products.times_transposed(users[row : row + 1], items, out=torch.empty(1, 1_000))
+    items = random(1_501, 64, seed=1)
+    start = random(50, 1_501, seed=2)
+    options = {"scale": 0.3, "adds": adds}
+    together = products.times_transposed(users, items, out=start.clone(), **options)
+    for row in (0, 5, 6, 48, 49):
+        one = slice(row, row + 1)
+        alone = products.times_transposed(users[one], items, out=start[one].clone(), **options)
         assert torch.equal(alone[0], together[row])
 
 
-def test_the_number_of_threads_changes_no_bit() -> None:
-    slopes = random(100, 500)
-    users = random(100, 64, seed=1)
-    items = random(500, 64, seed=2)
-    found = []
+def test_a_row_of_gradients_is_the_same_alone_and_among_others() -> None:
+    # Sums over more items than are visited at once: later parts are added to earlier ones.
+    slopes = random(13, 1_501)
+    items = random(1_501, 64, seed=1)
+    together = products.times(slopes, items, out=torch.empty(13, 64), scale=0.3)
+    for row in (0, 6, 12):
+        one = slice(row, row + 1)
+        alone = products.times(slopes[one], items, out=torch.empty(1, 64), scale=0.3)
+        assert torch.equal(alone[0], together[row])
+
+
+def test_gradients_of_items_are_added_to_what_is_there() -> None:
+    slopes = random(300, 97)
+    users = random(300, 64, seed=1)
+    start = random(97, 64, seed=2)
+    found = products.transposed_times(slopes, users, out=start.clone(), scale=0.1, adds=True)
+    assert_close(found, start.double() + 0.1 * (slopes.double().T @ users.double()))
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
     before = torch.get_num_threads()
-    for threads in (1, 2, 3):
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_the_number_of_threads_changes_no_bit() -> None:
+    slopes = random(301, 1_501)
+    users = random(301, 64, seed=1)
+    items = random(1_501, 64, seed=2)
+    start = random(301, 1_501, seed=3)
+    found = []
+    for threads in (1, 2, 3, 5):
         torch.set_num_threads(threads)
         found.append(
             (
-                products.times_transposed(users, items, out=torch.empty(100, 500)),
-                products.times(slopes, items, out=torch.empty(100, 64)),
-                products.transposed_times(slopes, users, out=torch.empty(500, 64)),
+                products.times_transposed(users, items, out=start.clone(), scale=0.3, adds=True),
+                products.times(slopes, items, out=torch.empty(301, 64), scale=0.3),
+                products.transposed_times(slopes, users, out=torch.empty(1_501, 64), scale=0.3),
             )
         )
-    torch.set_num_threads(before)
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             assert torch.equal(one, other)
@@ -132,6 +162,19 @@ def test_what_the_compiled_products_do_not_take_goes_to_torch(
     assert_close(found, users.double() @ items.double().T)
 
 
+def test_a_product_of_nothing_goes_to_torch() -> None:
+    nobody = torch.empty(0, 16)
+    items = random(5, 16)
+    assert products.times_transposed(nobody, items, out=torch.empty(0, 5)).shape == (0, 5)
+    out = torch.full((3, 16), 7.0)
+    products.times(torch.empty(3, 0), nobody, out=out)
+    assert (out == 0).all()
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="shapes of a product"):
         products.times_transposed(random(4, 16), random(5, 32), out=torch.empty(4, 5))
+    with pytest.raises(ValueError, match="shapes of a product"):
+        products.times(random(4, 5), random(6, 16), out=torch.empty(4, 16))
+    with pytest.raises(ValueError, match="shapes of a product"):
+        products.transposed_times(random(4, 5), random(3, 16), out=torch.empty(5, 16))

@@ -31,8 +31,9 @@ Preset = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="auto finds settings by a short race on validation data, best the dimension as well; "
-        "fast and paper have fixed ones. Explicit options override it. Default: auto.",
+        help="auto finds settings by rules and a short race on validation data, best the dimension "
+        "as well; fast goes by rules alone; paper and fixed have fixed settings. Explicit options "
+        "override it. Default: auto.",
     ),
 ]
 Settings = Annotated[

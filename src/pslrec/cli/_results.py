@@ -15,16 +15,30 @@ FIRST = ("recall", "ndcg", "precision", "hit_rate", "mrr", "map")
 
 def show_metrics(metrics: Mapping[str, Any], console: Console) -> None:
     """Print what was evaluated and how, then the table."""
-    console.print(metrics_note(metrics), highlight=False, soft_wrap=True)
     # Runs of earlier versions did not record the counts.
     counts = metrics.get("evaluated", {}).get("test")
-    if counts is not None and counts["of_pairs"]:
+    if counts is not None and not counts["of_pairs"]:
+        _show_without_test(metrics, console)
+        return
+    console.print(metrics_note(metrics), highlight=False, soft_wrap=True)
+    if counts is not None:
         console.print(Evaluated(**counts).sentence("test"), highlight=False, soft_wrap=True)
     for check in metrics.get("exchangeability", {}).values():
         # As a user would read on past "all is well", only shifts are told.
         if check["verdict"] == "shifted":
             tell(console, f"note: {check['sentence']}")
     console.print(metrics_table(metrics))
+
+
+def _show_without_test(metrics: Mapping[str, Any], console: Console) -> None:
+    """What there is of a model that was trained on everything: how it did on validation."""
+    note = f"no test part, as nothing was held out; epoch {metrics['best_epoch']}"
+    if not metrics["validation"]:
+        console.print(note, highlight=False, soft_wrap=True)
+        return
+    note += f", which was chosen on the validation part (protocol {metrics['protocol']}):"
+    console.print(note, highlight=False, soft_wrap=True)
+    console.print(metrics_table(metrics, part="validation"))
 
 
 def metrics_note(metrics: Mapping[str, Any]) -> str:
@@ -38,10 +52,10 @@ def metrics_note(metrics: Mapping[str, Any]) -> str:
     return f"{note} (NDCG@20 {chosen:.4f} on validation)"
 
 
-def metrics_table(metrics: Mapping[str, Any]) -> Table:
-    """One row per metric of the test part, one column per list length."""
+def metrics_table(metrics: Mapping[str, Any], part: str = "test") -> Table:
+    """One row per metric of a part, one column per list length."""
     values = {}
-    for label, value in metrics["test"].items():
+    for label, value in metrics[part].items():
         name, _, k = label.partition("@")
         values[name, k] = value
     # Some metrics have no list length; a table of those alone has one column without a heading.

@@ -103,7 +103,8 @@ Split = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out.",
+        help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out, by which a "
+        "test part is held out of a log; none trains on everything. Default: iid.",
         rich_help_panel=USUAL,
     ),
 ]
@@ -301,5 +302,13 @@ def _show(result: "RunResult", out: Path | None) -> None:
 
     console = Console()
     show_metrics(result.metrics, console)
-    if out is not None:
-        tell(console, f"saved to {shown_address(out)}")
+    if out is None:
+        return
+    tell(console, f"saved to {shown_address(out)}")
+    n_held_out = len(result.dataset.test)
+    if result.dataset.divided_by and n_held_out:
+        tell(
+            console,
+            f"{n_held_out:,} interactions were held out for this evaluation, so the model may "
+            "recommend them; for one to use, train on everything: --split none",
+        )

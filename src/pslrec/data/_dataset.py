@@ -19,6 +19,8 @@ class Dataset:
         name: what reports call the data set.
         n_left_out: pairs that a split had set apart for the test and then left out, because their
             user or item is not in training.
+        divided_by: name of the split that made the parts out of one log; empty if the data came
+            divided, or were never divided.
     """
 
     train: Interactions
@@ -26,6 +28,7 @@ class Dataset:
     validation: Interactions | None = None
     name: str = "data"
     n_left_out: int = 0
+    divided_by: str = ""
 
     def __post_init__(self) -> None:
         for part in (self.test, self.validation):

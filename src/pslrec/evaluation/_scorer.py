@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pslrec.kernels import times_transposed
+
 
 # Checkable at run time: evaluation asks which of the kinds it was given.
 @runtime_checkable
@@ -100,4 +102,6 @@ class EmbeddingScorer:
     def score(self, users: np.ndarray) -> Tensor:
         """Scores of the users, one row each."""
         rows = torch.from_numpy(np.asarray(users, dtype=np.int64))
-        return self.user_vectors[rows] @ self.item_vectors.T
+        vectors = self.user_vectors[rows]
+        scores = vectors.new_empty((len(vectors), len(self.item_vectors)))
+        return times_transposed(vectors, self.item_vectors, out=scores)

@@ -1,5 +1,6 @@
 """The data of a run: loaded, split, the test part sealed, false negatives planted."""
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from pslrec.data.large import Plan, can_be_out_of_core, is_large, prepared_datas
 from pslrec.data.splits import ValidationRule, carve_validation, split_by_name
 from pslrec.errors import ConfigError
 from pslrec.sampling import FalseNegatives, plant_false_negatives
+
+logger = logging.getLogger(__name__)
 
 
 def stored_config(directory: RunDirectory) -> RunConfig:
@@ -95,7 +98,8 @@ def _prepared(section: DataSection, validation: ValidationRule) -> Dataset:
         validation=validation,
         validation_seed=section.validation_seed,
     )
-    return prepared_dataset(plan, name=Path(section.source).stem)
+    dataset = prepared_dataset(plan, name=Path(section.source).stem)
+    return replace(dataset, divided_by=section.split)
 
 
 def _load_without_validation(
@@ -125,7 +129,8 @@ def _load_without_validation(
     dataset = split_by_name(
         loaded, section.split, train_fraction=section.train_fraction, seed=section.split_seed
     )
-    return merge_repetitions(replace(dataset, name=Path(section.source).stem))
+    named = replace(dataset, name=Path(section.source).stem, divided_by=section.split)
+    return merge_repetitions(named)
 
 
 def _carved(dataset: Dataset, config: RunConfig) -> Dataset:
@@ -165,6 +170,12 @@ def load_training_data(
         dataset = _sealed(load_dataset(config, given, is_shared=is_shared))
         if config.data.minimum_rating is None:
             warn_of_low_ratings(dataset.train)
+        if config.data.columns.weight is not None:
+            logger.warning(
+                "the weights in `%s` were read, but training does not use them: every pair of user "
+                "and item counts the same",
+                config.data.columns.weight,
+            )
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
         # Validation pairs are then drawn from what planting left.

@@ -4,24 +4,19 @@
     times               scale * left @ right      what slopes say about users
     transposed_times    scale * left.T @ right    what they say about items
 
-Torch leaves these to MKL, which uses half of the registers' width on processors that Intel did not
-make. There the compiled products are taken, which are more than twice as fast; they sum up in an order
-that follows from the shapes alone, whatever the number of threads. `docs/decisions/0020-products.md`
-has the measurements. The twins are torch's own products.
+Torch leaves these to MKL, which uses half of the registers' width on processors with AVX-512 that Intel
+did not make. There the compiled products are taken; they sum up in an order that follows from the
+shapes alone, whatever the number of threads. `docs/decisions/0020-products.md` has the measurements.
+The twins are torch's own products.
 """
 
 import torch
 from torch import Tensor
 
-from pslrec.kernels._native import IS_COMPILED, native
+from pslrec.kernels._native import instruction_set, native
 
-
-def _is_worth_it() -> bool:
-    """Whether this processor gains by the compiled products: one with wide registers, not Intel's."""
-    return IS_COMPILED and native.instruction_set() == "avx512" and not native.cpu_is_intel()
-
-
-HAS_FASTER_PRODUCTS: bool = _is_worth_it()
+# Intel's processors do not run this variant, see `preferred_instructions` in native/dispatch.hpp.
+HAS_FASTER_PRODUCTS: bool = instruction_set() == "avx512"
 
 
 def times_transposed(
@@ -40,7 +35,7 @@ def times_transposed(
     tensor([[1.],
             [2.]])
     """
-    if _takes(left, right, out, right.shape[1]):
+    if _takes(left, right, out):
         arguments = (left.numpy(), right.numpy(), scale, adds, out.numpy())
         native.times_transposed(*arguments, torch.get_num_threads())
         return out
@@ -57,30 +52,33 @@ def times(left: Tensor, right: Tensor, *, out: Tensor, scale: float = 1.0) -> Te
         out: shape (rows, dimension); it is also returned.
         scale: of the product.
     """
-    if _takes(left, right, out, right.shape[1]):
+    if _takes(left, right, out):
         native.times(left.numpy(), right.numpy(), scale, out.numpy(), torch.get_num_threads())
         return out
     return torch.addmm(out, left, right, beta=0, alpha=scale, out=out)
 
 
-def transposed_times(left: Tensor, right: Tensor, *, out: Tensor, scale: float = 1.0) -> Tensor:
-    """`scale * left.T @ right` in `out`.
+def transposed_times(
+    left: Tensor, right: Tensor, *, out: Tensor, scale: float = 1.0, adds: bool = False
+) -> Tensor:
+    """`scale * left.T @ right` in `out`, or added to what is there.
 
     Args:
         left: shape (inner, rows).
         right: shape (inner, dimension).
         out: shape (rows, dimension); it is also returned.
         scale: of the product.
+        adds: whether `out` holds numbers to add to.
     """
-    if _takes(left, right, out, right.shape[1]):
-        arguments = (left.numpy(), right.numpy(), scale, out.numpy())
+    if _takes(left, right, out):
+        arguments = (left.numpy(), right.numpy(), scale, adds, out.numpy())
         native.transposed_times(*arguments, torch.get_num_threads())
         return out
-    return torch.addmm(out, left.T, right, beta=0, alpha=scale, out=out)
+    return torch.addmm(out, left.T, right, beta=int(adds), alpha=scale, out=out)
 
 
-def _takes(left: Tensor, right: Tensor, out: Tensor, dimension: int) -> bool:
-    if not HAS_FASTER_PRODUCTS or dimension % native.product_lanes() != 0:
+def _takes(left: Tensor, right: Tensor, out: Tensor) -> bool:
+    if not HAS_FASTER_PRODUCTS or right.shape[1] % native.product_lanes() != 0:
         return False
     for matrix in (left, right, out):
         is_plain = matrix.dtype == torch.float32 and matrix.device.type == "cpu"

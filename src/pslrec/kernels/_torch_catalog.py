@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from pslrec.forms import FusedForm
 from pslrec.kernels._catalog import FIRST_NODES, TOLERANCE, CatalogLists, PositiveWeighting
+from pslrec.kernels._products import times, times_transposed, transposed_times
 from pslrec.kernels._torch_operations import (
     BINOMIAL_WIDTH,
     EXPONENTIAL_WIDTH,
@@ -209,11 +210,15 @@ class _Pass:
             last = min(first + n_together, n_users)
             chosen = self._lists.order[first:last]
             vectors = (self._users[chosen] * self._scale).to(self._product_type)
-            scores = torch.mm(vectors, self._items.T).float()
+            scores = self._scores(vectors)
             total += self._rows(scores, first, last, budget // 2)
             if wants_gradients:
                 self._carry(scores, vectors, chosen)
         return total
+
+    def _scores(self, vectors: Tensor) -> Tensor:
+        scores = vectors.new_empty((len(vectors), len(self._items)))
+        return times_transposed(vectors, self._items, out=scores).float()
 
     def _rows(self, scores: Tensor, first: int, last: int, budget: int) -> Tensor:
         """The value of some rows, some at a time; their scores become the gradient in place."""
@@ -270,10 +275,10 @@ class _Pass:
     def _carry(self, slopes: Tensor, vectors: Tensor, chosen: Tensor) -> None:
         """From the gradient in the scores to those in the tables."""
         typed = slopes.to(self._product_type)
-        of_users = torch.mm(typed, self._items).to(self._users.dtype)
+        of_users = times(typed, self._items, out=torch.empty_like(vectors)).to(self._users.dtype)
         self.user_gradients[chosen] = of_users * self._scale
         if self._product_type == self.item_gradients.dtype:
-            self.item_gradients.addmm_(typed.T, vectors)
+            transposed_times(typed, vectors, out=self.item_gradients, adds=True)
         else:
             # Added up in single precision, whatever the products are in.
             self.item_gradients += torch.mm(typed.T, vectors)

@@ -8,6 +8,7 @@ from pslrec.data.splits import (
     fraction_validation,
     iid_split,
     leave_one_out_split,
+    no_split,
     paper_validation,
     popularity_split,
     split_by_name,
@@ -33,7 +34,8 @@ def parts(dataset):
 
 
 def test_registered_names_are_those_of_the_command_line():
-    assert SPLITS.names() == ["iid", "leave-one-out", "popularity", "temporal", "temporal-per-user"]
+    named = ["iid", "leave-one-out", "none", "popularity", "temporal", "temporal-per-user"]
+    assert SPLITS.names() == named
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -67,6 +69,12 @@ def test_splits_leave_the_global_generators_alone():
 @pytest.mark.parametrize(("n_items", "n_train"), [(10, 8), (9, 7), (4, 3), (5, 4)])
 def test_iid_keeps_the_floor_of_the_fraction_of_each_user(n_items, n_train):
     assert iid_split(grid(n_items=n_items)).train.user_counts().tolist() == [n_train] * 10
+
+
+def test_no_split_holds_nothing_out():
+    dataset = no_split(grid())
+    assert len(dataset.train) == 100
+    assert len(dataset.test) == 0
 
 
 def test_iid_drops_users_with_nothing_to_train_on():

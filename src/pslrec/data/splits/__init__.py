@@ -25,6 +25,7 @@ from pslrec.data.splits._validation import (
 )
 from pslrec.data.splits.iid import TRAIN_FRACTION, drawn_for_test, iid_split
 from pslrec.data.splits.leave_one_out import leave_one_out_split
+from pslrec.data.splits.none import no_split
 from pslrec.data.splits.popularity import popularity_split
 from pslrec.data.splits.temporal import temporal_split, temporal_split_per_user
 
@@ -46,6 +47,7 @@ __all__ = [
     "fraction_validation",
     "iid_split",
     "leave_one_out_split",
+    "no_split",
     "paper_validation",
     "popularity_split",
     "slices_of",
