@@ -11,7 +11,7 @@ from pslrec.artifacts._format import ArtifactError, check_finished
 from pslrec.artifacts._log import Epoch, read_epochs
 from pslrec.artifacts._metrics import METRICS_FILE, check_format, read_metrics
 from pslrec.artifacts._run_directory import RunDirectory
-from pslrec.artifacts._seen import Pairs, read_seen
+from pslrec.artifacts._seen import NO_PAIRS, Pairs, read_seen
 from pslrec.artifacts._walks import WALKS_FILE, Walks
 from pslrec.data import Vocabulary, read_ids
 
@@ -70,6 +70,7 @@ class FinishedRun:
         validation: user and item rows of the validation pairs; empty where there are none.
         epoch: the epoch whose tables these are.
         walks: what is added to the scores of the vectors, if anything is.
+        disliked: user and item rows of what was rated too low to be learnt from.
     """
 
     config: dict[str, Any]
@@ -81,6 +82,7 @@ class FinishedRun:
     validation: Pairs
     epoch: int
     walks: Walks | None = None
+    disliked: Pairs = NO_PAIRS
 
     @property
     def user_table(self) -> Tensor:
@@ -131,17 +133,18 @@ def read_run(path: Path) -> FinishedRun:
     tables, epoch = directory.read_tables_and_epoch()
     users = read_ids(path, "user", n_rows=len(tables["users"]), error=ArtifactError)
     items = read_ids(path, "item", n_rows=len(tables["items"]), error=ArtifactError)
-    train, validation = read_seen(path, n_users=len(users), n_items=len(items))
+    seen = read_seen(path, n_users=len(users), n_items=len(items))
     return FinishedRun(
         config=config,
         metrics=metrics,
         users=users,
         items=items,
         tables=tables,
-        train=train,
-        validation=validation,
+        train=seen.train,
+        validation=seen.validation,
         epoch=epoch,
         walks=Walks.read(path, n_items=len(items)),
+        disliked=seen.disliked,
     )
 
 

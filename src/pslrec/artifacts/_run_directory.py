@@ -304,8 +304,8 @@ class RunDirectory(RunStage):
 
     def _has_same_pairs(self, dataset: Dataset) -> bool:
         own, _ = read_tensors(self.path / SEEN_FILE, error=ArtifactError)
-        # Early runs did not keep their validation pairs, so only training pairs are compared.
-        given = seen_tensors(replace(dataset, validation=None))
+        # Early runs did not keep the others, so only training pairs are compared.
+        given = seen_tensors(replace(dataset, validation=None, disliked=None))
         for name, rows in given.items():
             if name not in own or own[name].dtype != rows.dtype:
                 return False

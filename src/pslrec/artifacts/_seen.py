@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,10 +15,11 @@ SEEN_FILE = "seen.safetensors"
 
 # Rows of the users and, at the same places, of the items.
 Pairs = tuple[Tensor, Tensor]
+NO_PAIRS: Pairs = (torch.empty(0, dtype=torch.int32), torch.empty(0, dtype=torch.int32))
 
 
 def seen_tensors(dataset: Dataset) -> dict[str, Tensor]:
-    """The training and validation pairs of a data set, by the names that the file has for them."""
+    """The pairs of a data set that lists hide, by the names that the file has for them."""
     # Copied, as the columns of interactions are read-only and tensors cannot be.
     tensors = {
         "users": torch.from_numpy(dataset.train.users.copy()),
@@ -26,11 +28,28 @@ def seen_tensors(dataset: Dataset) -> dict[str, Tensor]:
     if dataset.validation is not None:
         tensors["validation_users"] = torch.from_numpy(dataset.validation.users.copy())
         tensors["validation_items"] = torch.from_numpy(dataset.validation.items.copy())
+    if dataset.disliked is not None and len(dataset.disliked):
+        tensors["disliked_users"] = torch.from_numpy(dataset.disliked.users.copy())
+        tensors["disliked_items"] = torch.from_numpy(dataset.disliked.items.copy())
     return tensors
 
 
-def read_seen(path: Path, *, n_users: int, n_items: int) -> tuple[Pairs, Pairs]:
-    """Read the training pairs and the validation pairs of a run.
+class Seen(NamedTuple):
+    """The pairs of a run.
+
+    Args:
+        train: that it was trained on.
+        validation: that its epoch was chosen by; empty where there are none.
+        disliked: that were rated too low to be learnt from; empty where there are none.
+    """
+
+    train: Pairs
+    validation: Pairs
+    disliked: Pairs
+
+
+def read_seen(path: Path, *, n_users: int, n_items: int) -> Seen:
+    """Read the pairs of a run.
 
     Args:
         path: directory of the run.
@@ -39,13 +58,16 @@ def read_seen(path: Path, *, n_users: int, n_items: int) -> tuple[Pairs, Pairs]:
     """
     file = path / SEEN_FILE
     tensors, _ = read_tensors(file, error=ArtifactError)
-    # Early runs did not keep their validation pairs, and others have none.
-    none = torch.empty(0, dtype=torch.int32)
-    tensors.setdefault("validation_users", none)
-    tensors.setdefault("validation_items", none)
-    train = _pairs(tensors, "users", "items", (n_users, n_items), file)
-    validation = _pairs(tensors, "validation_users", "validation_items", (n_users, n_items), file)
-    return train, validation
+    sizes = (n_users, n_items)
+    train = _pairs(tensors, "users", "items", sizes, file)
+    others = []
+    for part in ("validation", "disliked"):
+        names = (f"{part}_users", f"{part}_items")
+        # Early runs did not keep these, and others have none.
+        for name, nothing in zip(names, NO_PAIRS, strict=True):
+            tensors.setdefault(name, nothing)
+        others.append(_pairs(tensors, *names, sizes, file))
+    return Seen(train, *others)
 
 
 def _pairs(

@@ -15,7 +15,12 @@ from pslrec.data._id_files import read_ids, write_ids
 from pslrec.data._interactions import Interactions, concatenate
 from pslrec.data._leaks import in_both, merge_repetitions
 from pslrec.data._loading import is_name, load, load_interactions
-from pslrec.data._preparation import Preparation, prepare, warn_of_low_ratings
+from pslrec.data._preparation import (
+    Preparation,
+    disliked_pairs,
+    prepare,
+    warn_of_low_ratings,
+)
 from pslrec.data._published import read_published
 from pslrec.data._reading import read_interactions
 from pslrec.data._sealing import SealedInteractions
@@ -45,6 +50,7 @@ __all__ = [
     "check_new_file",
     "concatenate",
     "describe",
+    "disliked_pairs",
     "exchangeability_record",
     "find_rows",
     "in_both",

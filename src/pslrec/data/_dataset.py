@@ -19,6 +19,8 @@ class Dataset:
         name: what reports call the data set.
         n_left_out: pairs that a split had set apart for the test and then left out, because their
             user or item is not in training.
+        disliked: pairs that a minimum rating removed. Nothing is learnt from them, and nobody is
+            recommended what they rated low.
         divided_by: name of the split that made the parts out of one log; empty if the data came
             divided, or were never divided.
     """
@@ -28,10 +30,11 @@ class Dataset:
     validation: Interactions | None = None
     name: str = "data"
     n_left_out: int = 0
+    disliked: Interactions | None = None
     divided_by: str = ""
 
     def __post_init__(self) -> None:
-        for part in (self.test, self.validation):
+        for part in (self.test, self.validation, self.disliked):
             if part is not None and not _same_vocabularies(part, self.train):
                 raise DataError(
                     "the parts of a `Dataset` must share the same vocabularies; "

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from pslrec.data._interactions import Interactions
+from pslrec.data._vocabulary import Vocabulary
 from pslrec.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,44 @@ def prepare(interactions: Interactions, preparation: Preparation = PAPER) -> Int
     if not kept.any():
         raise DataError(_why_empty(liked, preparation.k_core))
     return compact(_selected(distinct, kept))
+
+
+def disliked_pairs(
+    log: Interactions, prepared: Interactions, minimum_rating: float | None
+) -> Interactions | None:
+    """The pairs of users and items that are left whose rating was too low; `None` without ratings.
+
+    Args:
+        log: before it was prepared.
+        prepared: what `prepare` made of it.
+        minimum_rating: by which it was prepared.
+
+    >>> log = Interactions.from_ids(["ann", "ann", "bob"], [1, 2, 1], ratings=[5.0, 1.0, 4.0])
+    >>> prepared = prepare(log, Preparation(minimum_rating=3))
+    >>> disliked_pairs(log, prepared, 3)  # item 2 is not left
+    Interactions(0 interactions, 2 users, 1 items)
+    """
+    if minimum_rating is None or log.ratings is None:
+        return None
+    low = log.select(log.ratings < minimum_rating)
+    users = _rows_left(log.user_vocabulary, prepared.user_vocabulary)[low.users]
+    items = _rows_left(log.item_vocabulary, prepared.item_vocabulary)[low.items]
+    is_left = (users >= 0) & (items >= 0)
+    pairs = Interactions(
+        users[is_left],
+        items[is_left],
+        prepared.user_vocabulary,
+        prepared.item_vocabulary,
+    )
+    return distinct_pairs(pairs.sorted())
+
+
+def _rows_left(before: Vocabulary, after: Vocabulary) -> np.ndarray:
+    """By row of a vocabulary the row in what is left of it, in the same order; -1 if it is gone."""
+    is_left = before.series.is_in(after.series.implode()).to_numpy()
+    rows = np.full(len(before), -1, dtype=np.int64)
+    rows[is_left] = np.arange(len(after))
+    return rows
 
 
 def _selected(interactions: Interactions, mask: np.ndarray) -> Interactions:

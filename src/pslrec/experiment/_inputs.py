@@ -14,6 +14,7 @@ from pslrec.data import (
     Preparation,
     SealedInteractions,
     concatenate,
+    disliked_pairs,
     load,
     merge_repetitions,
     prepare,
@@ -120,17 +121,22 @@ def _load_without_validation(
     if isinstance(loaded, Dataset):
         _check_nothing_to_split(section)
         return merge_repetitions(loaded)
+    disliked = None
     if section.minimum_rating is not None or section.k_core:
-        loaded = prepare(loaded, Preparation(section.minimum_rating, section.k_core))
+        log = loaded
+        loaded = prepare(log, Preparation(section.minimum_rating, section.k_core))
+        disliked = disliked_pairs(log, loaded, section.minimum_rating)
     if given is not None:
         # A caller who wants a test part splits the data and gives a `Dataset`.
         nothing = loaded.select(np.zeros(0, dtype=np.int64))
-        return merge_repetitions(Dataset(loaded, nothing, name="memory"))
+        return merge_repetitions(Dataset(loaded, nothing, name="memory", disliked=disliked))
     dataset = split_by_name(
         loaded, section.split, train_fraction=section.train_fraction, seed=section.split_seed
     )
-    named = replace(dataset, name=Path(section.source).stem, divided_by=section.split)
-    return merge_repetitions(named)
+    told = replace(
+        dataset, name=Path(section.source).stem, disliked=disliked, divided_by=section.split
+    )
+    return merge_repetitions(told)
 
 
 def _carved(dataset: Dataset, config: RunConfig) -> Dataset:

@@ -97,6 +97,7 @@ def finished_run(result: RunResult) -> FinishedRun:
         tables=result.model.tables,
         train=_pairs(dataset.train),
         validation=_pairs(dataset.validation),
+        disliked=_pairs(dataset.disliked),
         epoch=result.metrics["best_epoch"],
         walks=result.model.walks,
     )

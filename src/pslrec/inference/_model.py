@@ -82,6 +82,9 @@ class TrainedModel:
         # Over the items of training: new ones come after them, so their rows stay the same.
         self._train = self._interactions(run.train)
         self.seen: Rows = self._train.rows.merged(self._interactions(run.validation).rows)
+        self._hidden: Rows = self.seen
+        if len(self.disliked_pairs):
+            self._hidden = self.seen.merged(self.disliked_pairs.rows)
 
     @classmethod
     def load(
@@ -151,6 +154,11 @@ class TrainedModel:
         return pairs
 
     @property
+    def disliked_pairs(self) -> Interactions:
+        """What was rated too low to be learnt from; nobody is recommended what they disliked."""
+        return self._interactions(self._run.disliked)
+
+    @property
     def information(self) -> dict[str, Any]:
         """A summary for people: loss, backbone, sizes, data source, epoch."""
         data = self._run.config.get("data", {})
@@ -184,14 +192,15 @@ class TrainedModel:
         Args:
             user_rows: rows of the users.
             k: length of the lists.
-            exclude_seen: leave out the user's items in the training and validation data.
+            exclude_seen: leave out the user's items in the training and validation data, and those
+                that were rated too low to be in them.
             items: rows of the items to choose from; all by default.
             rules: what else may not be in the lists; see `Rules.in_rows`.
         """
         users = checked_rows(user_rows, self.n_users, "user_rows")
         hidden = None
         if exclude_seen:
-            hidden = self.seen.select(users.numpy())
+            hidden = self._hidden.select(users.numpy())
         vectors = self.user_vectors[users]
         walks = None
         if self.walks is not None:

@@ -1,12 +1,13 @@
 """More interactions for a fitted model: what it is trained on next, and how."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, Interactions, Preparation, prepare
+from pslrec.data import Dataset, Interactions, Preparation, concatenate, prepare
 from pslrec.errors import DataError
 from pslrec.inference import TrainedModel
 from pslrec.recommender._frames import onto
@@ -27,7 +28,10 @@ def grown_data(
     """
     if isinstance(new, Dataset):
         new = new.whole()
+    disliked = [model.disliked_pairs]
     if minimum_rating is not None:
+        if new.ratings is not None:
+            disliked.append(new.select(new.ratings < minimum_rating))
         new = prepare(new, Preparation(minimum_rating))
     train = model.training_pairs.to_frame().select("user", "item")
     validation = model.validation_pairs
@@ -44,10 +48,12 @@ def grown_data(
     pairs = pl.concat([train, more]).unique(maintain_order=True)
     grown = Interactions.from_ids(pairs["user"], pairs["item"])
     nothing = grown.select(np.zeros(0, dtype=np.int64))
+    vocabularies = (grown.user_vocabulary, grown.item_vocabulary)
+    low = concatenate([onto(pairs, *vocabularies) for pairs in disliked])
+    dataset = Dataset(grown, nothing, name="memory", disliked=low)
     if validation is None:
-        return Dataset(grown, nothing, name="memory")
-    known = onto(validation, grown.user_vocabulary, grown.item_vocabulary)
-    return Dataset(grown, nothing, known, name="memory")
+        return dataset
+    return replace(dataset, validation=onto(validation, *vocabularies))
 
 
 def _as_before(ids: pl.Series, known: pl.Series) -> pl.Series:

@@ -261,6 +261,33 @@ def test_prepared_data_grow_by_what_is_rated_well_enough(log: Interactions) -> N
     assert recommender.model_.seen.lengths[recommender.users_.index_of("x")] == 1
 
 
+def test_nobody_is_recommended_what_they_rated_too_low(log: Interactions, tmp_path: Path) -> None:
+    """A minimum rating left disliked items out of training, and so among the recommended ones."""
+    frame = log.to_frame().with_columns(
+        rating=pl.when(pl.int_range(pl.len()) % 3 == 0).then(1.0).otherwise(5.0)
+    )
+    disliked = set(frame.filter(pl.col("rating") == 1.0).select("user", "item").iter_rows())
+    recommender = Recommender("sl", minimum_rating=3, **OPTIONS).fit(frame)
+    n_items = len(recommender.items_)
+
+    def listed(model: Recommender) -> set[tuple[str, str]]:
+        found = model.recommend(k=n_items).select("user", "item")
+        return set(found.iter_rows())
+
+    assert len(recommender.model_.disliked_pairs)
+    assert not disliked & listed(recommender)
+    recommender.save(tmp_path / "run")
+    again = Recommender.load(tmp_path / "run")
+    assert listed(again) == listed(recommender)
+    everything = again.recommend(k=n_items, exclude_seen=False).select("user", "item")
+    assert disliked & set(everything.iter_rows())
+    # More data, among which is another pair that is disliked.
+    user, item = sorted(listed(again))[0]
+    new = pl.DataFrame({"user": [user, "x"], "item": [item, item], "rating": [1.0, 5.0]})
+    again.partial_fit(new)
+    assert not (disliked | {(user, item)}) & listed(again)
+
+
 def test_ids_of_another_kind_are_read_as_the_known_ones() -> None:
     numbered = planted_tastes(30, 20, model=TasteModel(n_topics=2), seed=1).interactions.to_frame()
     numbered = numbered.select(
