@@ -2,8 +2,8 @@
 
     python reproductions/accuracy/leave_one_out.py --data-dir DIR [--only Amazon-Health]
 
-Two constants of the rules are put to the test: the learning rate of 64 dimensions (plenty of data take half as
-much again, as in `auto`), and the part of their vectors that users share. For every data set and every pair of them, `auto`
+Two constants of the rules are put to the test: the learning rate of 64 dimensions, and the part of their
+vectors that users share. For every data set and every pair of them, `auto`
 races the temperature and trains; the NDCG@20 on validation is kept in `leave_one_out.csv`. Then each data
 set is left out in turn: the others choose the pair with the highest mean of relative values, and the
 table says how far it stays behind the best pair of the data set that was left out. The test part is
@@ -28,8 +28,7 @@ from _records import append, publish, read, table  # noqa: E402
 from measure import DATASETS, UNSEEN, data_settings  # noqa: E402
 
 from pslrec.config import RunConfig, preset_settings  # noqa: E402
-from pslrec.experiment import load_dataset, prepare_run, train_on_validation  # noqa: E402
-from pslrec.experiment._auto import PAIRS_OF_PLENTY, RATE_OF_PLENTY  # noqa: E402
+from pslrec.experiment import prepare_run, train_on_validation  # noqa: E402
 
 RESULTS = HERE / "leave_one_out.csv"
 PAGE = HERE / "README.md"
@@ -46,8 +45,6 @@ Candidate = tuple[float, float]
 def validation_of(data: Mapping[str, Any], candidate: Candidate) -> float:
     """NDCG@20 on validation of a training whose temperature was raced."""
     rate, popularity = candidate
-    if len(load_dataset(RunConfig.from_settings(dict(data)).resolved()).train) >= PAIRS_OF_PLENTY:
-        rate *= RATE_OF_PLENTY
     settings = {
         **preset_settings("auto", backbone="history"),
         **data,

@@ -90,7 +90,7 @@ def disliked_pairs(
     >>> log = Interactions.from_ids(["ann", "ann", "bob"], [1, 2, 1], ratings=[5.0, 1.0, 4.0])
     >>> prepared = prepare(log, Preparation(minimum_rating=3))
     >>> disliked_pairs(log, prepared, 3)  # item 2 is not left
-    Interactions(0 interactions, 2 users, 1 items)
+    Interactions(0 pairs of 2 users and 1 items)
     """
     if minimum_rating is None or log.ratings is None:
         return None
