@@ -393,7 +393,7 @@ def test_directory_that_is_full_is_not_overwritten(pslrec, ratings, tmp_path):
     [
         (
             ("--method", "random"),
-            "unknown split `random`. Available: iid, leave-one-out, popularity, temporal",
+            "unknown split `random`. Available: iid, leave-one-out, none, popularity, temporal",
         ),
         (("--train-fraction", "1.5"), "`train_fraction` must lie between 0 and 1, got 1.5"),
         (

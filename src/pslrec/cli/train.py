@@ -304,7 +304,6 @@ def _show(result: "RunResult", out: Path | None) -> None:
     show_metrics(result.metrics, console)
     if out is None:
         return
-    tell(console, f"saved to {shown_address(out)}")
     n_held_out = len(result.dataset.test)
     if result.dataset.divided_by and n_held_out:
         tell(
@@ -312,3 +311,4 @@ def _show(result: "RunResult", out: Path | None) -> None:
             f"{n_held_out:,} interactions were held out for this evaluation, so the model may "
             "recommend them; for one to use, train on everything: --split none",
         )
+    tell(console, f"saved to {shown_address(out)}")
