@@ -1,7 +1,7 @@
 """The one place where a run is put together: configuration in, trained and evaluated model out."""
 
 from pslrec.experiment._assembly import build_batches, build_model
-from pslrec.experiment._auto import Choice
+from pslrec.experiment._auto import Choice, ruled_settings
 from pslrec.experiment._evaluating import evaluate_run, is_selected_on_test
 from pslrec.experiment._inputs import (
     TrainingData,
@@ -40,6 +40,7 @@ __all__ = [
     "load_dataset",
     "load_training_data",
     "prepare_run",
+    "ruled_settings",
     "run",
     "save_run",
     "train_on_validation",
