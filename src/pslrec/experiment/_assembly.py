@@ -1,6 +1,5 @@
 """The parts of a run, built from its configuration: backbone, loss and batches."""
 
-import logging
 from pathlib import Path
 
 import torch
@@ -15,8 +14,6 @@ from pslrec.kernels import sampled_scores
 from pslrec.losses import LOSSES, Loss, Setup
 from pslrec.sampling import Hiding, PairBatches, UserBlocks
 from pslrec.seeding import derive_seed
-
-logger = logging.getLogger(__name__)
 
 
 def build_model(config: RunConfig, train: Interactions) -> tuple[Backbone, Loss]:
@@ -43,10 +40,6 @@ def build_resolved_model(config: RunConfig, train: Interactions) -> tuple[Backbo
         BACKBONES, config.backbone, "backbone", given_elsewhere=("train", "seed")
     )
     backbone = BACKBONES[config.backbone.name](train, seed=seed, **backbone_options)
-    if backbone.dimension == 1 and loss.similarity != "inner-product":
-        logger.warning(
-            "with a `dimension` of 1 a cosine is a mere sign, which training cannot change; take 2 or more"
-        )
     # Over the initial values, which stay for rows that the earlier run says nothing about.
     if config.training.warm_start is not None:
         start_warm(backbone, train, Path(config.training.warm_start))

@@ -176,12 +176,7 @@ def load_training_data(
         dataset = _sealed(load_dataset(config, given, is_shared=is_shared))
         if config.data.minimum_rating is None:
             warn_of_low_ratings(dataset.train)
-        if config.data.columns.weight is not None:
-            logger.warning(
-                "the weights in `%s` were read, but training does not use them: every pair of user "
-                "and item counts the same",
-                config.data.columns.weight,
-            )
+        _warn_of_weights(dataset.train)
         return TrainingData(dataset, dataset.train)
     if noise.before_validation:
         # Validation pairs are then drawn from what planting left.
@@ -198,6 +193,19 @@ def load_training_data(
         # Lists hide the training part of the data set, which is more than what is trained on.
         dataset = replace(dataset, train=concatenate([train, false_negatives]))
     return TrainingData(_sealed(dataset), train, false_negatives)
+
+
+def _warn_of_weights(train: Interactions) -> None:
+    """Say that weights change nothing, whether their column was named or found by its own name."""
+    weights = train.weights
+    if weights is None or len(weights) == 0 or weights.min() == weights.max():
+        return
+    logger.warning(
+        "the weights of the interactions (from %g to %g) were read, but training does not use "
+        "them: every pair of user and item counts the same",
+        weights.min(),
+        weights.max(),
+    )
 
 
 def with_validation(data: TrainingData) -> TrainingData:

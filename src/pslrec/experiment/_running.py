@@ -42,6 +42,7 @@ from pslrec.experiment._inputs import TrainingData, load_training_data, with_val
 from pslrec.experiment._memory import enough_memory
 from pslrec.experiment._walking import completed, with_walks
 from pslrec.files import working_directory
+from pslrec.losses import LOSSES
 from pslrec.training import (
     BatchFinished,
     Checkpoint,
@@ -186,6 +187,7 @@ def prepare_run(
         config = _with_chosen(config, directory)
     config = processes.group.from_first(config)
     complete = config.resolved()
+    _warn_of_one_dimension(complete)
     is_shared = not processes.group.is_single
     data = load_run_data(complete, directory, given, item_table, is_shared=is_shared)
     processes.group.check_same("the number of users, items and pairs", _sizes(data))
@@ -548,6 +550,14 @@ def _check_same_settings(directory: RunDirectory, config: RunConfig) -> None:
                 f"{now.get(name)!r}; resume with the same settings, or start a new run in "
                 "another directory"
             )
+
+
+def _warn_of_one_dimension(config: RunConfig) -> None:
+    is_single = config.backbone.options().get("dimension") == 1
+    if is_single and LOSSES[config.loss.name].similarity != "inner-product":
+        logger.warning(
+            "with a `dimension` of 1 a cosine is a mere sign, which training cannot change; take 2 or more"
+        )
 
 
 def _warn_of_other_threads(directory: RunDirectory) -> None:
