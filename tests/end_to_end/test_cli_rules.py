@@ -233,7 +233,10 @@ def test_a_title_in_the_place_of_an_id_is_answered_with_ids(
         assert failed.code == 2
         assert "unknown item `film [7]`; give an id, such as 7 (Film [7])" in failed.err
     failed = pslrec("similar", run_path, "opera", "--item-table", items_path)
-    assert failed.err == "error: unknown item `opera`\n"
+    assert failed.err == (
+        "error: unknown item `opera`; it is not in the training data, whose items have ids such as "
+        "0, 1, 2\n"
+    )
 
 
 def test_rules_that_leave_nothing_are_told(

@@ -16,11 +16,20 @@ QUICK = ("--preset", "fixed", "--epochs", "2", "--dimension", "8")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    log = planted_tastes(40, 30, model=TasteModel(n_topics=3), seed=1).interactions.to_frame()
+    return log_file(tmp_path / "kauf.csv", 40)
+
+
+@pytest.fixture
+def raced_file(tmp_path: Path) -> Path:
+    """Enough users for `auto` to tell settings apart."""
+    return log_file(tmp_path / "viele.csv", 150)
+
+
+def log_file(path: Path, n_users: int) -> Path:
+    log = planted_tastes(n_users, 30, model=TasteModel(n_topics=3), seed=1).interactions.to_frame()
     lines = ["nr;wer;was;wann"]
     for number, (user, item) in enumerate(log.select("user", "item").iter_rows()):
         lines.append(f"{number};{user};{item};2024-{number % 12 + 1:02}-11")
-    path = tmp_path / "kauf.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -157,10 +166,34 @@ def test_weights_that_training_does_not_use_are_told(pslrec: Command, file: Path
     file.write_text(file.read_text().replace("\n0;", "\n1;", 1))
     done = pslrec("train", file, *NAMED, *QUICK, "--weight-column", "nr")
     assert done.code == 0, done.err
-    assert "the weights in `nr` were read, but training does not use them" in done.err
+    assert "were read, but training does not use them" in done.err
 
 
-def test_a_single_dimension_is_doubted(pslrec: Command, file: Path) -> None:
-    done = pslrec("train", file, *NAMED, "--preset", "fixed", "--epochs", "1", "--dimension", "1")
+def test_weights_whose_column_nobody_named_are_told_as_well(pslrec: Command, file: Path) -> None:
+    renamed = file.read_text().replace("\n0;", "\n1;", 1).replace("nr;", "weight;", 1)
+    file.write_text(renamed)
+    done = pslrec("train", file, *NAMED, *QUICK)
     assert done.code == 0, done.err
-    assert "a cosine is a mere sign" in done.err
+    assert "were read, but training does not use them" in done.err
+
+
+def test_a_single_dimension_is_doubted_once(pslrec: Command, raced_file: Path) -> None:
+    # `auto` trains many times, and all of its tries have this dimension.
+    done = pslrec("train", raced_file, *NAMED, "--epochs", "1", "--dimension", "1")
+    assert done.code == 0, done.err
+    assert done.err.count("auto tried") > 1
+    assert done.err.count("a cosine is a mere sign") == 1
+
+
+def test_quiet_prints_results_and_doubts_alone(pslrec: Command, raced_file: Path) -> None:
+    done = pslrec("--quiet", "train", raced_file, *NAMED, "--epochs", "2")
+    assert done.code == 0, done.err
+    assert "ndcg" in done.out
+    for line in done.err.splitlines():
+        assert "too few to tell models apart" in line
+
+
+def test_the_same_list_for_everybody_stands_beside_the_model(pslrec: Command, file: Path) -> None:
+    done = pslrec("train", file, *NAMED, *QUICK)
+    assert done.code == 0, done.err
+    assert "the most popular items for everybody: NDCG@20 0." in done.out

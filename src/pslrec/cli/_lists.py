@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pslrec.cli._processes import is_one_of_several
-from pslrec.cli._telling import can_redraw
+from pslrec.cli._telling import can_redraw, notes_console
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,7 +76,7 @@ def _write(frames: Iterator["pl.DataFrame"], n_owners: int, out: Path, kind: str
     from pslrec.errors import ConfigError
     from pslrec.files import whole_file
 
-    console = Console(stderr=True)
+    console = notes_console()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

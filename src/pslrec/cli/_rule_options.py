@@ -152,25 +152,28 @@ def table_in(file: "TableFile | None", run: Path, items: "Vocabulary") -> "ItemT
 
 
 def titles_like(wanted: list[str], items: "Vocabulary", table: "ItemTable | None") -> str:
-    """What an error about an unknown item adds for somebody who typed a title, not an id.
+    """What an error about an unknown item adds: what is known and looks like it.
 
     Args:
         wanted: as they were typed.
         items: the items of the model.
-        table: with the titles, if there is one.
+        table: with the titles, if there is one; somebody may have typed one of these.
     """
-    if table is None:
-        return ""
     unknown = [text for text in wanted if items.find_given(text) is None]
     if not unknown:
         return ""
+    examples = items.ids(range(min(len(items), SHOWN_TITLES)))
+    known = ", ".join(str(identifier) for identifier in examples)
+    not_there = f"; it is not in the training data, whose items have ids such as {known}"
+    if table is None:
+        return not_there
     part = unknown[0].casefold()
     found = []
     for row, title in enumerate(table.titles):
         if title is not None and part in title.casefold():
             found.append(f"{items.ids([row])[0]} ({title})")
     if not found:
-        return ""
+        return not_there
     # Ids are wanted, and a few show what they look like.
     return f"; give an id, such as {', '.join(found[:SHOWN_TITLES])}"
 

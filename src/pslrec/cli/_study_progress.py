@@ -7,6 +7,7 @@ from rich.console import Console
 
 from pslrec.cli._ending import saved_when_stopped
 from pslrec.cli._progress import EpochBar, clock
+from pslrec.cli._telling import notes_console
 from pslrec.reporting import settings_in_words
 from pslrec.studies import Listener, StageStarted, StudyEvent, TrialEnded, TrialStarted
 from pslrec.training import EpochFinished, TrainingStarted
@@ -73,5 +74,5 @@ def _joined(*parts: str) -> str:
 @contextmanager
 def study_listener() -> Iterator[Listener]:
     """What shows a study while it is worked on; one that is stopped is told how to be resumed."""
-    with saved_when_stopped(), StudyProgress(Console(stderr=True)) as progress:
+    with saved_when_stopped(), StudyProgress(notes_console()) as progress:
         yield progress.listen

@@ -137,7 +137,8 @@ def split_command(
         str,
         typer.Option(
             metavar="NAME",
-            help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out.",
+            help="iid, popularity (shifted), temporal, temporal-per-user or leave-one-out; none "
+            "holds out no test part.",
         ),
     ] = "iid",
     train_fraction: Annotated[

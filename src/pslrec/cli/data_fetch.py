@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pslrec.cli._ending import INTERRUPTED
-from pslrec.cli._telling import tell
+from pslrec.cli._telling import notes_console, tell
 
 if TYPE_CHECKING:
     from pslrec.data.sources import Source
@@ -29,7 +29,7 @@ def fetch_command(
     """Download a published data set, resuming an earlier attempt, and print its path."""
     from pslrec.data.sources import SOURCES
 
-    console = Console(stderr=True)
+    console = notes_console()
     if name is None:
         Console().print(_overview(directory))
         return

@@ -8,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pslrec.cli._telling import notes_console
+
 if TYPE_CHECKING:
     from pslrec.data import Dataset
     from pslrec.evaluation import EvaluationResult, Scorer
@@ -85,7 +87,7 @@ def _train(console: Console) -> "RunResult":
         highlight=False,
     )
     configuration = RunConfig.from_settings({**preset_settings("auto"), **SETTINGS})
-    with TrainingProgress(Console(stderr=True)) as progress:
+    with TrainingProgress(notes_console()) as progress:
         return run(configuration, listeners=[progress.listen])
 
 

@@ -243,7 +243,7 @@ def _found_histories(
 
     items = wanted.model.items
     given = [item for _, item in pairs]
-    hint = titles_like(given, items, wanted.table) or "; it is not in the training data"
+    hint = titles_like(given, items, wanted.table)
     unknown = find_rows(given, items, skip_unknown=wanted.rules.skip_unknown, hint=hint).unknown
     _tell_skipped(len(unknown), len(given))
     by_user: dict[str, list[int]] = {}

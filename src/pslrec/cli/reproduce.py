@@ -14,6 +14,7 @@ from pslrec.cli._options import Budget, Settings, Threads, use_threads
 from pslrec.cli._parsing import listed, seconds_of, whole_numbers
 from pslrec.cli._settings import parse_settings
 from pslrec.cli._tables import show_tables
+from pslrec.cli._telling import notes_console
 
 if TYPE_CHECKING:
     from pslrec.reproduction import Places, Reproduction
@@ -199,7 +200,7 @@ def _show_plan(reproduction: "Reproduction", tables: Sequence[str] | None) -> No
         if table not in (DATASETS, CLAIMS):
             tasks += reproduction.plan(table)
     Console().print(plan_table(tasks))
-    summarize(Console(stderr=True), tasks, reproduction)
+    summarize(notes_console(), tasks, reproduction)
 
 
 def _run(reproduction: "Reproduction", tables: Sequence[str] | None) -> None:
@@ -232,7 +233,7 @@ def _run_table(reproduction: "Reproduction", table: str) -> tuple[bool, int]:
     from pslrec.training import TrainingInterrupted
 
     code, ending = 0, ""
-    with CellsProgress(Console(stderr=True)) as progress:
+    with CellsProgress(notes_console()) as progress:
         try:
             reproduction.run(table, progress.show)
         except BudgetSpent as stop:

@@ -31,7 +31,7 @@ from pslrec.cli._processes import is_restarted, joined, start_workers
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._rule_options import ItemTableEncoding, NewItemTable, table_file
 from pslrec.cli._settings import configured, parse_settings, parsed_value
-from pslrec.cli._telling import tell
+from pslrec.cli._telling import notes_console, tell
 
 if TYPE_CHECKING:
     from pslrec.config import RunConfig
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 # Settings that most people change have flags; --set takes all others.
 USUAL = "Usual settings"
 DEFAULT_TIMEOUT = 600.0
+# A second or two of ranking at the end of a training.
+MOST_SCORES_OF_BASELINE = 2e9
+USUAL_LENGTH = 20
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -256,8 +259,7 @@ def _train(
     from pslrec.training import TrainingInterrupted
 
     try:
-        # On standard error, so that `--json` leaves nothing but JSON on standard output.
-        with TrainingProgress(Console(stderr=True, quiet=not group.is_first)) as progress:
+        with TrainingProgress(notes_console(is_silent=not group.is_first)) as progress:
             return run(
                 configuration,
                 out=out,
@@ -296,12 +298,38 @@ def _stored_settings(out: Path) -> Path | None:
     return None
 
 
+def _tell_popularity(result: "RunResult", console: Console) -> None:
+    """What the same list for everybody has, so that a newcomer can tell whether a number is good."""
+    from pslrec.baselines import BASELINES
+    from pslrec.evaluation import evaluate
+
+    dataset = result.dataset
+    lengths = result.config.evaluation.k
+    n_scores = dataset.n_users * dataset.n_items
+    if not len(dataset.test) or not lengths or n_scores > MOST_SCORES_OF_BASELINE:
+        return
+    k = USUAL_LENGTH if USUAL_LENGTH in lengths else lengths[0]
+    name = f"ndcg@{k}"
+    if name not in result.metrics["test"]:
+        # Other metrics were asked for.
+        return
+    popularity = BASELINES["popularity"]().fit(dataset.train)
+    protocol = result.config.evaluation.protocol
+    found = evaluate(popularity, dataset, k=(k,), protocol=protocol, metrics=("ndcg",))
+    tell(
+        console,
+        f"for comparison, the most popular items for everybody: NDCG@{k} {found[name]:.4f} "
+        f"(this model: {result.metrics['test'][name]:.4f})",
+    )
+
+
 def _show(result: "RunResult", out: Path | None) -> None:
     from pslrec.cli._results import show_metrics
     from pslrec.files import shown_address
 
     console = Console()
     show_metrics(result.metrics, console)
+    _tell_popularity(result, console)
     if out is None:
         return
     n_held_out = len(result.dataset.test)
