@@ -28,18 +28,20 @@ def grown_data(
     """
     if isinstance(new, Dataset):
         new = new.whole()
-    train = model.training_pairs.to_frame().select("user", "item")
     disliked = [model.disliked_pairs]
     if minimum_rating is not None:
         if new.ratings is not None:
-            low = _pairs_as_before(new.select(new.ratings < minimum_rating), train)
-            disliked.append(Interactions.from_ids(low["user"], low["item"]))
+            disliked.append(new.select(new.ratings < minimum_rating))
         new = prepare(new, Preparation(minimum_rating))
+    train = model.training_pairs.to_frame().select("user", "item")
     validation = model.validation_pairs
     if "refit" in model.metrics and validation is not None:
         train = pl.concat([train, validation.to_frame().select("user", "item")])
         validation = None
-    more = _pairs_as_before(new, train)
+    more = new.to_frame().select(
+        _as_before(new.to_frame()["user"], train["user"]),
+        _as_before(new.to_frame()["item"], train["item"]),
+    )
     if validation is not None:
         held_out = validation.to_frame().select("user", "item")
         more = more.join(held_out, on=["user", "item"], how="anti", maintain_order="left")
@@ -47,19 +49,11 @@ def grown_data(
     grown = Interactions.from_ids(pairs["user"], pairs["item"])
     nothing = grown.select(np.zeros(0, dtype=np.int64))
     vocabularies = (grown.user_vocabulary, grown.item_vocabulary)
-    never_shown = concatenate([onto(pairs, *vocabularies) for pairs in disliked])
-    dataset = Dataset(grown, nothing, name="memory", disliked=never_shown)
+    low = concatenate([onto(pairs, *vocabularies) for pairs in disliked])
+    dataset = Dataset(grown, nothing, name="memory", disliked=low)
     if validation is None:
         return dataset
     return replace(dataset, validation=onto(validation, *vocabularies))
-
-
-def _pairs_as_before(new: Interactions, known: pl.DataFrame) -> pl.DataFrame:
-    """The users and items of new pairs, with ids of the types of the known ones."""
-    pairs = new.to_frame()
-    return pairs.select(
-        _as_before(pairs["user"], known["user"]), _as_before(pairs["item"], known["item"])
-    )
 
 
 def _as_before(ids: pl.Series, known: pl.Series) -> pl.Series:
