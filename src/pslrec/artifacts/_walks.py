@@ -1,10 +1,11 @@
 """Walks: a part of a model that counts which items people have together, beside its vectors.
 
 Vectors of a few dimensions tell which region of a large catalogue somebody likes, but not which of a
-hundred similar items. Walks tell just that.
+hundred similar items. Walks tell just that. A regression may stand beside them, which also knows what an
+item adds to what the others say already.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +24,8 @@ from pslrec.rows import Rows
 
 WALKS_FILE = "walks.safetensors"
 LARGEST_WEIGHT = 1e6
+# What a file's matrix is made of.
+_COUNTED, _REGRESSED = "walks", "walks and a regression"
 # Of scores of all items, where only those of some pairs are asked for.
 BYTES_AT_ONCE = 64 * 2**20
 
@@ -34,13 +37,16 @@ class Walks:
 
     A walk starts at one of the user's items, goes to somebody who has it, and on to another item of
     theirs; `pslrec.baselines.walk_matrix` says how steps are weighed. The probabilities of a user
-    sum up to 1.
+    sum up to 1. With a regression, the mean of what its weights say for the user's items is added
+    as well.
 
     Args:
-        matrix: from item to item, each row with a sum of 1, or empty where a walk cannot go on.
+        matrix: from item to item, each row with a sum of 1, or empty where a walk cannot go on; with
+            a regression, the weighted sum of both.
         weight: what a probability of 1 adds to a score.
         columns: the item that each column of scores stands for, where these are not all items in
             order.
+        has_regression: whether there is a regression in `matrix`.
 
     >>> matrix = csr_matrix([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     >>> scores = torch.zeros(1, 3)
@@ -52,6 +58,7 @@ class Walks:
     matrix: csr_matrix
     weight: float
     columns: np.ndarray | None = None
+    has_regression: bool = False
 
     @classmethod
     def fit(
@@ -80,6 +87,18 @@ class Walks:
             normalize=True,
         )
         return cls(matrix.astype(np.float32), weight)
+
+    def beside(self, regression: csr_matrix, weight: float) -> "Walks":
+        """These walks, whose own weight may be 0, and a regression.
+
+        Args:
+            regression: its weights from item to item, as of `pslrec.baselines.regression_matrix`.
+            weight: what a sum of 1 over the history, divided by its length, adds to a score.
+        """
+        both = self.weight * self.matrix + weight * regression
+        both = both.astype(np.float32)
+        both.eliminate_zeros()
+        return replace(self, matrix=both, weight=1.0, has_regression=True)
 
     def add_to(self, scores: Tensor, histories: Rows, *, chosen: np.ndarray | None = None) -> None:
         """Add the weighted probabilities to scores, in place.
@@ -134,7 +153,7 @@ class Walks:
         Args:
             items: the item that each column stands for.
         """
-        return Walks(self.matrix, self.weight, items)
+        return replace(self, columns=items)
 
     def write(self, path: Path) -> None:
         """Write `walks.safetensors`.
@@ -147,7 +166,8 @@ class Walks:
             "items": torch.from_numpy(self.matrix.indices.astype(np.int32)),
             "probabilities": torch.from_numpy(self.matrix.data),
         }
-        metadata = {"weight": repr(self.weight)}
+        kind = _REGRESSED if self.has_regression else _COUNTED
+        metadata = {"weight": repr(self.weight), "kind": kind}
         write_tensors(path / WALKS_FILE, tensors, metadata, error=ArtifactError)
 
     @classmethod
@@ -169,6 +189,8 @@ class Walks:
         tensors, metadata = read_tensors(file, error=ArtifactError)
         try:
             weight = float(metadata["weight"])
+            # Of runs that were written before there were regressions.
+            kind = metadata.get("kind", _COUNTED)
             parts = (
                 tensors["probabilities"].numpy(),
                 tensors["items"].numpy(),
@@ -179,15 +201,22 @@ class Walks:
             matrix.eliminate_zeros()
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{file} must hold walks over {n_items} items: {error}") from error
-        sums = matrix.sum(axis=1).A1
-        are_whole = np.isclose(sums, 1.0, atol=1e-3) | (sums == 0)
-        has_probabilities = (matrix.data >= 0).all() and are_whole.all()
-        if not has_probabilities or not 0 < weight <= LARGEST_WEIGHT:
+        has_regression = kind == _REGRESSED
+        is_sound = np.isfinite(matrix.data).all()
+        if not has_regression:
+            is_sound &= _has_probabilities(matrix)
+        if not is_sound or not 0 < weight <= LARGEST_WEIGHT:
             raise ArtifactError(
-                f"{file} must hold probabilities that sum up to 1, and a weight above 0 of at most "
-                f"{LARGEST_WEIGHT:g}"
+                f"{file} must hold probabilities that sum up to 1, or a regression of finite numbers, "
+                f"and a weight above 0 of at most {LARGEST_WEIGHT:g}"
             )
-        return cls(matrix.astype(np.float32), weight)
+        return cls(matrix.astype(np.float32), weight, has_regression=has_regression)
+
+
+def _has_probabilities(matrix: csr_matrix) -> bool:
+    sums = matrix.sum(axis=1).A1
+    are_whole = np.isclose(sums, 1.0, atol=1e-3) | (sums == 0)
+    return bool((matrix.data >= 0).all() and are_whole.all())
 
 
 class WalkingScorer:

@@ -4,6 +4,7 @@
 """
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace
+from pslrec.baselines._regression import regression_matrix
 from pslrec.baselines._walks import walk_matrix
 from pslrec.baselines.ease import EASE
 from pslrec.baselines.edlae import EDLAE
@@ -32,5 +33,6 @@ __all__ = [
     "RP3Beta",
     "SearchSpace",
     "TurboCF",
+    "regression_matrix",
     "walk_matrix",
 ]

@@ -33,6 +33,7 @@ from pslrec.registry import Registry, constructor_parameters
 logger = logging.getLogger(__name__)
 
 SEARCHED_WITH_WALKS = ("walks.popularity_exponent", "walks.transition_exponent")
+SEARCHED_WITH_REGRESSION = ("walks.regularization",)
 
 
 class RunConfig(Section):
@@ -181,11 +182,13 @@ class RunConfig(Section):
         )
 
     def _chosen(self) -> tuple[str, ...]:
-        """Names of what was chosen or will be: with an open weight of walks, their exponents."""
+        """Names of what was chosen or will be: with an open weight, what is searched with it."""
         chosen = set(self.auto.chosen)
         if self.walks.weight == "auto":
             # Once all settings are written out, only this tells that they were not given.
             chosen |= set(SEARCHED_WITH_WALKS) - self.given()
+        if self.walks.regression == "auto":
+            chosen |= set(SEARCHED_WITH_REGRESSION) - self.given()
         return tuple(sorted(chosen))
 
     def _possible_negatives(self) -> int | str:

@@ -338,7 +338,7 @@ def _checked_weight(value: object) -> object:
 
 
 class WalksSection(Section):
-    """Random walks from a user's items to others, whose probabilities are added to the scores."""
+    """What is added to the scores of vectors: random walks from a user's items, and a regression."""
 
     weight: Annotated[int | float | Literal["auto"], BeforeValidator(_checked_weight)] = Field(
         0.0,
@@ -354,6 +354,19 @@ class WalksSection(Section):
     popularity_exponent: float = Field(
         0.2, ge=0, le=2, description="how much popular items count less as the end of a walk"
     )
+    regression: Annotated[int | float | Literal["auto"], BeforeValidator(_checked_weight)] = Field(
+        0.0,
+        description="what the weights of EASE add to a score, on average over the history; 0 leaves "
+        "the regression out, and auto chooses it on validation after training, with its regularization",
+    )
+    regularization: float = Field(
+        50.0, gt=0, le=MOST, description="of the regression, in units of interactions"
+    )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is left to be chosen after training."""
+        return "auto" in (self.weight, self.regression)
 
 
 class AutoSection(Section):

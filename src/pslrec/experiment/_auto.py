@@ -76,6 +76,9 @@ MORE_POPULARITY = (0.6, 0.9)
 # Where tries are short, more of it is tried only if nearly everything is popularity: if the same list
 # for everybody has this share of the best value so far.
 POPULARITY_ALONE = 0.6
+# A regression beside walks inverts a matrix of items by items. For so many it takes about a second,
+# for the most that `best` takes on minutes.
+ITEMS_OF_QUICK_REGRESSION = 6_000
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
 # Options of a loss that are raced, if it has one of them.
@@ -239,6 +242,10 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         # After training, as they are weighed against its vectors.
         "walks.weight": "auto",
     }
+    is_quick = data.train.n_items <= ITEMS_OF_QUICK_REGRESSION and not is_fast
+    if "walks.weight" not in given and (is_quick or config.auto.mode == "best"):
+        # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
+        settings["walks.regression"] = "auto"
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
@@ -511,7 +518,8 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._plan.is_thorough
-        overrides: dict[str, Any] = {"training.refit": False}
+        # A regression would take minutes where there are many items, and is the same for all tries.
+        overrides: dict[str, Any] = {"training.refit": False, "walks.regression": 0.0}
         if epochs is None:
             # Walks help vectors that are not trained to the end more than those that are.
             overrides["walks.weight"] = 0.0

@@ -181,7 +181,7 @@ def prepare_run(
         The complete configuration, the data, and the choice if one was made now.
     """
     processes = processes or Processes(Group())
-    leaves_open = _is_open(config) or config.walks.weight == "auto"
+    leaves_open = _is_open(config) or config.walks.is_open
     if leaves_open and directory is not None and directory.is_started:
         # The settings were chosen before the run was stopped.
         config = _with_chosen(config, directory)
@@ -205,7 +205,7 @@ def prepare_run(
             trial, fold, store, told, processes=processes, on_values=by_epoch.append
         )
         trainer.fit()
-        if trial.walks.weight == "auto":
+        if trial.walks.is_open:
             group = processes.group
             vectors = Model(processes.tables_of(store), trainer.loss.similarity)
             model = with_walks(trial, fold, vectors, group=group).model
@@ -307,7 +307,7 @@ def _run_with_refit(
     model = refit(
         config, whole, refit_store, progress, listeners, horizon=horizon, processes=processes
     )
-    # Nothing is left to choose: the weight is that of the first training.
+    # Nothing is left to choose: the weights are those of the first training.
     model = with_walks(config, whole, model, directory=directory, group=group).model
     metrics, test = evaluate_refit(config, whole.dataset, model.scorer(), chosen, group=group)
     metrics["refit"]["horizon"] = horizon

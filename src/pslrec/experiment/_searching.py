@@ -43,11 +43,12 @@ def train_on_validation(
         `is_finished`, and with `failed` where training diverged.
     """
     config = config.resolved()
-    if config.walks.weight == "auto":
-        raise ConfigError(
-            "`walks.weight` must be a number here, as many runs are compared and each would choose "
-            "its own; 0 leaves walks out, or search it as any other setting"
-        )
+    for name in ("weight", "regression"):
+        if getattr(config.walks, name) == "auto":
+            raise ConfigError(
+                f"`walks.{name}` must be a number here, as many runs are compared and each would "
+                "choose its own; 0 leaves it out, or search it as any other setting"
+            )
     with enough_memory(), RunDirectory(out, resume=True) as directory:
         # Another process of the same search may have finished it meanwhile.
         known = _read_validation(out)

@@ -1,12 +1,16 @@
-"""Walks beside the vectors of a trained model: chosen on validation, fitted to the training data."""
+"""Walks and a regression beside the vectors of a trained model.
+
+They are chosen on validation and fitted to the training data.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from pslrec.artifacts import (
     LARGEST_WEIGHT,
@@ -16,8 +20,10 @@ from pslrec.artifacts import (
     Walks,
     flat_settings,
 )
+from pslrec.baselines import regression_matrix
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
+from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
 from pslrec.experiment._auto import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
@@ -28,14 +34,21 @@ from pslrec.training import Listener, WalksChosen, WalksTried
 WEIGHT = "walks.weight"
 TRANSITION = "walks.transition_exponent"
 POPULARITY = "walks.popularity_exponent"
+REGRESSION = "walks.regression"
+REGULARIZATION = "walks.regularization"
 # What is tried, from the first place in the direction that improves. The weights are for half
 # cosines; other scores may have any scale.
 WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 FIRST_WEIGHT = 8.0
+# Once there is a regression, fewer walks may be better, or none.
+LESS_WEIGHTS = (0.0, *WEIGHTS)
 GRIDS: dict[str, tuple[float, ...]] = {
     POPULARITY: (0.0, 0.2, 0.4, 0.6),
     TRANSITION: (0.5, 0.8),
 }
+# Each takes an inversion of its own. The first step is to the smaller one, which is more often better
+# beside vectors.
+REGULARIZATIONS = (200.0, 50.0, 10.0)
 # The standard deviation of the half cosines of a user with all items, about.
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
@@ -52,6 +65,8 @@ LEAD = 2.0
 MOST_ITEMS = 100_000
 MOST_STEPS = 2e9
 MOST_PAIRS = 20_000_000
+# The matrix of items by items of a regression has 5 GB then, while it is inverted.
+MOST_ITEMS_OF_REGRESSION = 20_000
 
 
 class Walked(NamedTuple):
@@ -77,11 +92,11 @@ def with_walks(
     listeners: Sequence[Listener] = (),
     group: Group | None = None,
 ) -> Walked:
-    """Add walks to a trained model, as `walks.weight` says.
+    """Add walks and a regression to a trained model, as the section `walks` says.
 
     Args:
         config: complete.
-        data: what the model was trained on; its validation part chooses where the weight is `auto`.
+        data: what the model was trained on; its validation part chooses where a weight is `auto`.
         model: the trained vectors.
         directory: of the run, which keeps the walks and what was chosen.
         listeners: are told what was tried and chosen.
@@ -89,7 +104,7 @@ def with_walks(
     """
     sentence = ""
     walks = None
-    if config.walks.weight == "auto":
+    if config.walks.is_open:
         settings, sentence, walks = _chosen(config, data, model, listeners, group or Group())
         for listener in listeners:
             listener(WalksChosen(sentence))
@@ -99,20 +114,33 @@ def with_walks(
             _complete_choice(directory, config, sentence)
             # Last: a run that is stopped from here on and resumed does not choose again.
             directory.rewrite_config(config.to_toml())
-    section = config.walks
-    if not section.weight:
+    if not (config.walks.weight or config.walks.regression):
         return Walked(config, model, sentence)
     if walks is None:
-        walks = Walks.fit(
-            data.train,
-            weight=float(section.weight),
-            neighbours=section.neighbours,
-            transition_exponent=section.transition_exponent,
-            popularity_exponent=section.popularity_exponent,
-        )
+        walks = _as_given(config, data)
     if directory is not None:
         directory.write_walks(walks)
     return Walked(config, replace(model, walks=walks, histories=data.train.rows), sentence)
+
+
+def _as_given(config: RunConfig, data: TrainingData) -> Walks:
+    """The walks of complete settings."""
+    section = config.walks
+    walks = Walks.fit(
+        data.train,
+        weight=float(section.weight),
+        neighbours=section.neighbours,
+        transition_exponent=section.transition_exponent,
+        popularity_exponent=section.popularity_exponent,
+    )
+    weight = float(section.regression)
+    if not weight:
+        return walks
+    why_not = _why_no_regression(data)
+    if why_not:
+        raise ConfigError(f"`walks.regression` must be 0 here, as {why_not}; got {weight:g}")
+    matrix = regression_matrix(data.train, regularization=section.regularization)
+    return walks.beside(matrix, weight)
 
 
 def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:
@@ -142,9 +170,9 @@ class Found(NamedTuple):
     """What a search has found.
 
     Args:
-        settings: of the walks; a weight of 0 for none.
+        settings: those that were open; a weight of 0 for none.
         sentence: what there is to say of them.
-        walks: fitted, if there are any.
+        walks: fitted, with the regression if there is one, if there is anything.
     """
 
     settings: dict[str, Any]
@@ -159,11 +187,15 @@ def _chosen(
     listeners: Sequence[Listener],
     group: Group,
 ) -> Found:
-    """The walks, by a search on validation."""
+    """Walks and regression, by a search on validation."""
     why_not = _why_not(data)
-    if why_not:
-        return Found({WEIGHT: 0.0}, f"walks: none, as {why_not}")
-    return _Search(config, data, model, listeners, group).run()
+    if not why_not:
+        return _Search(config, data, model, listeners, group).run()
+    open_weights: dict[str, Any] = {}
+    for name in (WEIGHT, REGRESSION):
+        if getattr(config.walks, name.rpartition(".")[2]) == "auto":
+            open_weights[name] = 0.0
+    return Found(open_weights, f"walks: none, as {why_not}")
 
 
 def _why_not(data: TrainingData) -> str:
@@ -179,6 +211,13 @@ def _why_not(data: TrainingData) -> str:
         return "there are too many interactions to count them in memory"
     if len(data.train) != len(data.dataset.train):
         return "false negatives are hidden at test, from which served walks would start"
+    return ""
+
+
+def _why_no_regression(data: TrainingData) -> str:
+    n_items = data.train.n_items
+    if n_items > MOST_ITEMS_OF_REGRESSION:
+        return f"there are {n_items:,} items, more than {MOST_ITEMS_OF_REGRESSION:,}"
     return ""
 
 
@@ -200,7 +239,8 @@ class _Search:
         self._data = data
         self._vectors = model.vector_scorer()
         self._listeners = listeners
-        self._fitted: dict[tuple[float, float], Walks] = {}
+        self._counted: dict[tuple[float, float], Walks] = {}
+        self._regressed: dict[float, csr_matrix] = {}
         # The values of the users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
@@ -210,42 +250,110 @@ class _Search:
         self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_RANKED)
 
     def run(self) -> Found:
-        """The best settings, and why; a weight of 0 if walks do not help by more than chance."""
-        open_exponents = [name for name in GRIDS if name in self._config.auto.chosen]
+        """The best settings, and why; weights of 0 for what does not help by more than chance."""
+        section = self._config.walks
         settings = {
-            WEIGHT: FIRST_WEIGHT,
-            TRANSITION: self._config.walks.transition_exponent,
-            POPULARITY: self._config.walks.popularity_exponent,
+            WEIGHT: 0.0,
+            TRANSITION: section.transition_exponent,
+            POPULARITY: section.popularity_exponent,
+            REGRESSION: 0.0,
+            REGULARIZATION: section.regularization,
         }
-        settings = self._climb(settings, WEIGHT, WEIGHTS)
-        for name in open_exponents:
+        # Given weights are for scores as they are.
+        for name, given in ((WEIGHT, section.weight), (REGRESSION, section.regression)):
+            if given != "auto":
+                settings[name] = float(given) / self._unit
+        said = []
+        if section.weight == "auto":
+            settings, sentence = self._with_walks(settings)
+            said.append(sentence)
+        if section.regression == "auto":
+            settings, sentence = self._with_regression(settings)
+            said.append(sentence)
+        chosen = {}
+        for name in self._open_names(settings):
+            chosen[name] = settings[name]
+        for name in {WEIGHT, REGRESSION} & set(chosen):
+            chosen[name] = self._final(chosen[name])
+        return Found(chosen, "; ".join(said), self._fitted(settings))
+
+    def _open_names(self, settings: Mapping[str, float]) -> list[str]:
+        """What was searched, without what belongs to something that is left out."""
+        section = self._config.walks
+        names = []
+        if section.weight == "auto":
+            names.append(WEIGHT)
+            if settings[WEIGHT]:
+                names += self._chosen_among(GRIDS)
+        if section.regression == "auto":
+            names.append(REGRESSION)
+            if settings[REGRESSION]:
+                names += self._chosen_among([REGULARIZATION])
+        return names
+
+    def _chosen_among(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name in self._config.auto.chosen]
+
+    def _final(self, weight: float) -> float:
+        """A weight of half cosines as one of these scores."""
+        return float(f"{min(weight * self._unit, LARGEST_WEIGHT):.3g}")
+
+    def _with_walks(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
+        """The settings with walks, if these help, and what there is to say."""
+        settings = self._climb({**before, WEIGHT: FIRST_WEIGHT}, WEIGHT, WEIGHTS)
+        for name in self._chosen_among(GRIDS):
             settings = self._climb(settings, name, GRIDS[name])
         settings = self._climb(settings, WEIGHT, WEIGHTS)
+        is_ahead, figures = self._compared(settings, before)
+        if not is_ahead:
+            return before, f"walks: none, as {figures}"
+        return settings, (
+            f"walks: weight {self._final(settings[WEIGHT]):g}, popularity exponent "
+            f"{settings[POPULARITY]:g}, transition exponent {settings[TRANSITION]:g}; {figures}"
+        )
+
+    def _with_regression(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
+        """The settings with a regression, if it helps, and what there is to say."""
+        why_not = _why_no_regression(self._data)
+        if why_not:
+            return before, f"regression: none, as {why_not}"
+        settings = self._climb({**before, REGRESSION: FIRST_WEIGHT}, REGRESSION, WEIGHTS)
+        for name in self._chosen_among([REGULARIZATION]):
+            settings = self._climb(settings, name, REGULARIZATIONS)
+        settings = self._climb(settings, REGRESSION, WEIGHTS)
+        if self._config.walks.weight == "auto":
+            settings = self._climb(settings, WEIGHT, LESS_WEIGHTS)
+        is_ahead, figures = self._compared(settings, before)
+        if not is_ahead:
+            return before, f"regression: none, as {figures}"
+        sentence = (
+            f"regression: weight {self._final(settings[REGRESSION]):g}, regularization "
+            f"{settings[REGULARIZATION]:g}; {figures}"
+        )
+        if settings[WEIGHT] != before[WEIGHT]:
+            sentence += f"; beside it walks of weight {self._final(settings[WEIGHT]):g}"
+        return settings, sentence
+
+    def _compared(
+        self, settings: Mapping[str, float], before: Mapping[str, float]
+    ) -> tuple[bool, str]:
+        """Whether settings are ahead of others by more than chance, and the figures."""
         values = self._values_with(settings)
-        without = self._values(self._vectors, self._n_users)
+        without = self._values_with(before)
         is_in_doubt = 0 < (values - without).mean() <= _chance(values - without)
         if is_in_doubt and len(values) < self._n_validated:
             # Too few to tell, so all are asked; this takes as long as validating two epochs.
             values = self._values(self._scorer(settings), self._n_validated)
-            without = self._values(self._vectors, self._n_validated)
+            without = self._values(self._scorer(before), self._n_validated)
         if len(values) < FEWEST_COMPARED:
-            why = f"only {len(values)} users can be compared on validation"
-            return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
+            return False, f"only {len(values)} users can be compared on validation"
         figures = (
-            f"NDCG@{self._k} of {len(values):,} users on validation {values.mean():.4f} with them, "
+            f"NDCG@{self._k} of {len(values):,} users on validation {values.mean():.4f} with, "
             f"{without.mean():.4f} without"
         )
         if (values - without).mean() <= _chance(values - without):
-            why = f"they are not ahead by more than chance ({figures})"
-            return Found({WEIGHT: 0.0}, f"walks: none, as {why}")
-        weight = float(f"{min(settings[WEIGHT] * self._unit, LARGEST_WEIGHT):.3g}")
-        sentence = (
-            f"walks: weight {weight:g}, popularity exponent {settings[POPULARITY]:g}, transition "
-            f"exponent {settings[TRANSITION]:g}; {figures}"
-        )
-        chosen = {name: settings[name] for name in open_exponents}
-        fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
-        return Found({WEIGHT: weight, **chosen}, sentence, replace(fitted, weight=weight))
+            return False, f"the lead is no more than chance ({figures})"
+        return True, figures
 
     def _climb(
         self, settings: dict[str, float], name: str, grid: Sequence[float]
@@ -278,22 +386,34 @@ class _Search:
                 listener(tried)
         return self._by_user[key]
 
-    def _scorer(self, settings: Mapping[str, float]) -> WalkingScorer:
-        fitted = self._walks(settings[TRANSITION], settings[POPULARITY])
-        walks = replace(fitted, weight=settings[WEIGHT] * self._unit)
+    def _scorer(self, settings: Mapping[str, float]) -> Scorer:
+        walks = self._fitted(settings)
+        if walks is None:
+            return self._vectors
         return WalkingScorer(self._vectors, walks, self._data.train.rows)
 
-    def _walks(self, transition_exponent: float, popularity_exponent: float) -> Walks:
-        key = (transition_exponent, popularity_exponent)
-        if key not in self._fitted:
-            self._fitted[key] = Walks.fit(
+    def _fitted(self, settings: Mapping[str, float]) -> Walks | None:
+        """What is added to the scores; `None` if nothing is."""
+        if not (settings[WEIGHT] or settings[REGRESSION]):
+            return None
+        key = (settings[TRANSITION], settings[POPULARITY])
+        if key not in self._counted:
+            self._counted[key] = Walks.fit(
                 self._data.train,
                 weight=FIRST_WEIGHT,
                 neighbours=self._config.walks.neighbours,
-                transition_exponent=transition_exponent,
-                popularity_exponent=popularity_exponent,
+                transition_exponent=settings[TRANSITION],
+                popularity_exponent=settings[POPULARITY],
             )
-        return self._fitted[key]
+        walks = replace(self._counted[key], weight=self._final(settings[WEIGHT]))
+        if not settings[REGRESSION]:
+            return walks
+        regularization = settings[REGULARIZATION]
+        if regularization not in self._regressed:
+            self._regressed[regularization] = regression_matrix(
+                self._data.train, regularization=regularization
+            )
+        return walks.beside(self._regressed[regularization], self._final(settings[REGRESSION]))
 
     def _values(self, scorer: Scorer, n_users: int) -> np.ndarray:
         section = self._config.evaluation

@@ -56,8 +56,9 @@ def facts_of(model: TrainedModel, config: RunConfig) -> dict[str, str]:
         "data": f"{model.n_users:,} users, {model.n_items:,} items, {len(model.seen.items):,} pairs",
         "model": f"{loss} on {config.backbone.name}, {model.dimension} dimensions",
     }
-    if model.walks is not None:
-        facts["model"] += f", walks of weight {model.walks.weight:g}"
+    for name, weight in (("walks", config.walks.weight), ("a regression", config.walks.regression)):
+        if model.walks is not None and weight:
+            facts["model"] += f", {name} of weight {weight:g}"
     values = flat_settings(config.model_dump(exclude_none=True))
     chosen = []
     for name in config.auto.chosen:

@@ -146,7 +146,7 @@ def test_a_sample_that_is_behind_asks_nobody_else(monkeypatch: pytest.MonkeyPatc
     told: list[Event] = []
     run(configured(), data=iid_split(Interactions.from_ids(users, items)), listeners=[told.append])
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
-    assert "of 150 users on validation 0.0000 with them" in chosen
+    assert "of 150 users on validation 0.0000 with, 0.0000 without" in chosen
 
 
 def test_large_catalogues_do_without(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
