@@ -62,6 +62,8 @@ OTHER_VALUES: dict[str, Any] = {
     "walks.neighbours": 20,
     "walks.transition_exponent": 0.5,
     "walks.popularity_exponent": 0.4,
+    "walks.regression": "auto",
+    "walks.regularization": 20.0,
     "evaluation.k": (3, 10),
     "evaluation.validation_users": 1000,
     "evaluation.test_users": 500,

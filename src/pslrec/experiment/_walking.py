@@ -102,6 +102,7 @@ def with_walks(
         listeners: are told what was tried and chosen.
         group: processes that train together.
     """
+    check_regression(config, data)
     sentence = ""
     walks = None
     if config.walks.is_open:
@@ -133,14 +134,23 @@ def _as_given(config: RunConfig, data: TrainingData) -> Walks:
         transition_exponent=section.transition_exponent,
         popularity_exponent=section.popularity_exponent,
     )
-    weight = float(section.regression)
-    if not weight:
+    if not section.regression:
         return walks
-    why_not = _why_no_regression(data)
-    if why_not:
-        raise ConfigError(f"`walks.regression` must be 0 here, as {why_not}; got {weight:g}")
     matrix = regression_matrix(data.train, regularization=section.regularization)
-    return walks.beside(matrix, weight)
+    return walks.beside(matrix, float(section.regression))
+
+
+def check_regression(config: RunConfig, data: TrainingData) -> None:
+    """Refuse a regression that was asked for where there are too many items for it.
+
+    Args:
+        config: complete.
+        data: what is trained on.
+    """
+    given = config.walks.regression
+    why_not = _why_no_regression(data)
+    if why_not and given not in ("auto", 0):
+        raise ConfigError(f"`walks.regression` must be 0 here, as {why_not}; got {given:g}")
 
 
 def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:

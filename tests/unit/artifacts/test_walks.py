@@ -8,6 +8,7 @@ import torch
 
 from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks, _walks
 from pslrec.artifacts._walks import WALKS_FILE
+from pslrec.baselines import EASE, regression_matrix
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.data.splits import iid_split
@@ -152,7 +153,60 @@ def test_walks_come_back_from_their_file(log: Interactions, walks: Walks, tmp_pa
     assert torch.equal(before, after)
 
 
+@pytest.fixture(scope="module")
+def with_regression(log: Interactions, walks: Walks) -> Walks:
+    return walks.beside(regression_matrix(log, regularization=5.0), 3.0)
+
+
+def test_a_regression_adds_the_mean_of_what_the_history_says(
+    log: Interactions, walks: Walks, with_regression: Walks
+) -> None:
+    expected = torch.zeros(N_USERS, N_ITEMS)
+    walks.add_to(expected, log.rows)
+    ease = EASE(regularization=5.0).fit(log)
+    lengths = torch.from_numpy(log.user_counts()).to(torch.float32)
+    expected += 3.0 * ease.score(np.arange(N_USERS)) / lengths[:, None]
+    scores = torch.zeros(N_USERS, N_ITEMS)
+    with_regression.add_to(scores, log.rows)
+    torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_regression_alone_needs_no_walks(log: Interactions, walks: Walks) -> None:
+    matrix = regression_matrix(log, regularization=5.0)
+    alone = Walks(walks.matrix, 0.0).beside(matrix, 2.0)
+    assert (alone.matrix != 2.0 * matrix).nnz == 0
+
+
+def test_a_regression_comes_back_from_its_file(
+    log: Interactions, with_regression: Walks, tmp_path: Path
+) -> None:
+    with_regression.write(tmp_path)
+    again = Walks.read(tmp_path, n_items=N_ITEMS)
+    assert again is not None
+    assert again.has_regression
+    before, after = torch.zeros(N_USERS, N_ITEMS), torch.zeros(N_USERS, N_ITEMS)
+    with_regression.add_to(before, log.rows)
+    again.add_to(after, log.rows)
+    assert torch.equal(before, after)
+
+
+def test_a_file_from_before_there_were_regressions_is_read(walks: Walks, tmp_path: Path) -> None:
+    tensors = {
+        "offsets": torch.from_numpy(walks.matrix.indptr.astype(np.int64)),
+        "items": torch.from_numpy(walks.matrix.indices.astype(np.int32)),
+        "probabilities": torch.from_numpy(walks.matrix.data),
+    }
+    write_tensors(tmp_path / WALKS_FILE, tensors, {"weight": "8.0"})
+    again = Walks.read(tmp_path, n_items=N_ITEMS)
+    assert again is not None
+    assert not again.has_regression
+
+
 DAMAGES = {
+    "a regression that is no number": (
+        {"probabilities": torch.tensor([-0.5, torch.inf])},
+        {"kind": "walks and a regression"},
+    ),
     "items beyond the catalogue": ({"items": torch.tensor([0, 99], dtype=torch.int32)}, {}),
     "probabilities that are no numbers": ({"probabilities": torch.tensor([0.5, torch.nan])}, {}),
     "negative probabilities": ({"probabilities": torch.tensor([0.5, -0.5])}, {}),

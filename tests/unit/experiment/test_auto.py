@@ -162,6 +162,20 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
     assert "loss.temperature" not in ruled_settings(open_config("fast", loss__name="bpr"), data)
 
 
+def test_a_regression_is_looked_for_where_it_is_quick(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "walks.regression"
+    assert ruled_settings(open_config(), data)[name] == "auto"
+    assert name not in ruled_settings(open_config("fast"), data)
+    # Vectors alone were asked for, or that many walks.
+    assert name not in ruled_settings(open_config(walks__weight=0.0), data)
+    assert name not in ruled_settings(open_config(walks__regression=2.0), data)
+    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
+    assert name not in ruled_settings(open_config(), data)
+    assert ruled_settings(open_config("best"), data)[name] == "auto"
+
+
 def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:
     planted = Planted(peak_at(12))
     config, choice = choose_settings(open_config("fast"), data, planted)
@@ -583,6 +597,7 @@ def test_best_counts_walks_in_whole_trainings_alone(
 
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         weights[config.training.patience > 0].add(config.walks.weight)
+        assert config.walks.regression == 0
         return peak_at(16)(1 / config.loss.options()["temperature"])
 
     chosen, _ = choose_settings(open_config("best", **given), data, try_out)

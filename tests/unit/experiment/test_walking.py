@@ -192,11 +192,14 @@ def log_file(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
+@pytest.mark.parametrize("regression", [0.0, 4.0])
 @pytest.mark.parametrize("refit", [False, True])
 def test_a_run_directory_keeps_walks_for_every_door(
-    log_file: Path, tmp_path: Path, *, refit: bool
+    log_file: Path, tmp_path: Path, *, refit: bool, regression: float
 ) -> None:
-    config = configured(data__source=str(log_file), training__refit=refit)
+    config = configured(
+        data__source=str(log_file), training__refit=refit, walks__regression=regression
+    )
     result = run(config, out=tmp_path / "run")
     assert (tmp_path / "run" / "format").read_text() == "2\n"
     stored = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
@@ -263,9 +266,11 @@ def test_a_run_that_stops_in_the_choice_chooses_again_and_alike(
     assert files[0] == files[1]
 
 
-def test_a_search_of_many_runs_refuses_an_open_weight(tmp_path: Path) -> None:
-    config = configured(data__source="synthetic")
-    with pytest.raises(ConfigError, match=r"`walks\.weight` must be a number here"):
+@pytest.mark.parametrize("name", ["weight", "regression"])
+def test_a_search_of_many_runs_refuses_an_open_weight(tmp_path: Path, name: str) -> None:
+    weights = {"walks__weight": 0.0, "walks__regression": 0.0, f"walks__{name}": "auto"}
+    config = configured(data__source="synthetic", **weights)
+    with pytest.raises(ConfigError, match=rf"`walks\.{name}` must be a number here"):
         train_on_validation(config, out=tmp_path / "cell")
 
 
@@ -303,3 +308,77 @@ def test_an_export_says_that_it_leaves_walks_out(
     found = export(model, "npz", tmp_path / "vectors")
     assert "vectors of the model and not its walks" in caplog.text
     assert found["left_out"] == ["walks"]
+
+
+def recipes() -> Dataset:
+    """Everybody has whole recipes, whose ingredients are common: counts mislead, a regression does not."""
+    draws = np.random.default_rng(3)
+    ingredients = [draws.choice(80, size=6, replace=False) for _ in range(60)]
+    users, items = [], []
+    for user in range(400):
+        for recipe in draws.choice(60, size=5, replace=False):
+            users += [user] * 6
+            items += ingredients[recipe].tolist()
+    pairs = sorted(set(zip(users, items, strict=True)))
+    return iid_split(Interactions.from_ids(*zip(*pairs, strict=True)))
+
+
+def test_a_regression_is_taken_where_counts_mislead() -> None:
+    dataset = recipes()
+    told: list[Event] = []
+    result = run(configured(walks__regression="auto"), data=dataset, listeners=[told.append])
+    counted = run(configured(), data=dataset)
+    assert result.metrics["test"]["ndcg@20"] > 1.1 * counted.metrics["test"]["ndcg@20"]
+    section = result.config.walks
+    assert isinstance(section.regression, float)
+    assert section.regression > 0
+    assert {"walks.regression", "walks.regularization"} <= set(result.config.auto.chosen)
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert f"regression: weight {section.regression:g}, regularization" in chosen
+    assert result.model.walks is not None
+    assert result.model.walks.has_regression
+    # As it was chosen, without a search.
+    again = run(RunConfig.checked(tomllib.loads(result.config.to_toml())), data=dataset)
+    assert again.metrics["test"] == result.metrics["test"]
+
+
+def test_a_regression_may_stand_alone() -> None:
+    options = {"walks__weight": 0.0, "walks__regression": "auto", "walks__regularization": 20.0}
+    result = run(configured(**options), data=recipes())
+    assert result.config.walks.weight == 0
+    assert result.config.walks.regularization == 20
+    assert result.model.walks is not None
+
+
+def test_a_regression_that_does_not_lead_is_left_out(dataset: Dataset) -> None:
+    draws = np.random.default_rng(1)
+    users = np.repeat(np.arange(300), 8)
+    items = np.concatenate([draws.choice(50, size=8, replace=False) for _ in range(300)])
+    data = iid_split(Interactions.from_ids(users, items))
+    result = run(configured(walks__regression="auto"), data=data)
+    assert result.config.walks.regression == 0
+    assert result.model.walks is None
+
+
+def test_large_catalogues_do_without_a_regression(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "MOST_ITEMS_OF_REGRESSION", 10)
+    told: list[Event] = []
+    config = configured(walks__regression="auto")
+    result = run(config, data=dataset, listeners=[told.append])
+    assert result.config.walks.regression == 0
+    assert result.config.walks.weight
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "regression: none, as there are 120 items, more than 10" in chosen
+    told.clear()
+    with pytest.raises(ConfigError, match=r"`walks\.regression` must be 0 here, as there are 120"):
+        run(configured(walks__regression=4.0), data=dataset, listeners=[told.append])
+    # Before a training that would have been in vain.
+    assert told == []
+
+
+def test_without_validation_nothing_stays_open() -> None:
+    options = {"data__validation": "none", "walks__regression": "auto"}
+    section = run(configured(**options), data=twins()).config.walks
+    assert (section.weight, section.regression) == (0.0, 0.0)
