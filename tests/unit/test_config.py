@@ -64,6 +64,7 @@ OTHER_VALUES: dict[str, Any] = {
     "walks.popularity_exponent": 0.4,
     "walks.regression": "auto",
     "walks.regularization": 20.0,
+    "walks.regression_items": 900,
     "evaluation.k": (3, 10),
     "evaluation.validation_users": 1000,
     "evaluation.test_users": 500,

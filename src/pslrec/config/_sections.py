@@ -362,6 +362,9 @@ class WalksSection(Section):
     regularization: float = Field(
         50.0, gt=0, le=MOST, description="of the regression, in units of interactions"
     )
+    regression_items: int = Field(
+        20_000, ge=1, le=MOST, description="items of the regression, the most popular ones"
+    )
 
     @property
     def is_open(self) -> bool:

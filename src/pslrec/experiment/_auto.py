@@ -76,8 +76,8 @@ MORE_POPULARITY = (0.6, 0.9)
 # Where tries are short, more of it is tried only if nearly everything is popularity: if the same list
 # for everybody has this share of the best value so far.
 POPULARITY_ALONE = 0.6
-# A regression beside walks inverts a matrix of items by items. For so many it takes about a second,
-# for the most that `best` takes on minutes.
+# A regression beside walks inverts a matrix of items by items. For so many it takes some seconds, for
+# those that `best` takes on minutes.
 ITEMS_OF_QUICK_REGRESSION = 6_000
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)

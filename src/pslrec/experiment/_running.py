@@ -40,7 +40,7 @@ from pslrec.experiment._evaluating import (
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.experiment._walking import check_regression, completed, with_walks
+from pslrec.experiment._walking import completed, with_walks
 from pslrec.files import working_directory
 from pslrec.losses import LOSSES
 from pslrec.training import (
@@ -191,8 +191,6 @@ def prepare_run(
     is_shared = not processes.group.is_single
     data = load_run_data(complete, directory, given, item_table, is_shared=is_shared)
     processes.group.check_same("the number of users, items and pairs", _sizes(data))
-    # Before a training that would be in vain.
-    check_regression(complete, data)
     if not _is_open(config):
         return complete, data, None
     if directory is not None:

@@ -23,7 +23,6 @@ from pslrec.artifacts import (
 from pslrec.baselines import regression_matrix
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
-from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
 from pslrec.experiment._auto import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
@@ -65,8 +64,6 @@ LEAD = 2.0
 MOST_ITEMS = 100_000
 MOST_STEPS = 2e9
 MOST_PAIRS = 20_000_000
-# The matrix of items by items of a regression has 5 GB then, while it is inverted.
-MOST_ITEMS_OF_REGRESSION = 20_000
 
 
 class Walked(NamedTuple):
@@ -102,7 +99,6 @@ def with_walks(
         listeners: are told what was tried and chosen.
         group: processes that train together.
     """
-    check_regression(config, data)
     sentence = ""
     walks = None
     if config.walks.is_open:
@@ -136,21 +132,13 @@ def _as_given(config: RunConfig, data: TrainingData) -> Walks:
     )
     if not section.regression:
         return walks
-    matrix = regression_matrix(data.train, regularization=section.regularization)
+    matrix = _regressed(config, data, section.regularization)
     return walks.beside(matrix, float(section.regression))
 
 
-def check_regression(config: RunConfig, data: TrainingData) -> None:
-    """Refuse a regression that was asked for where there are too many items for it.
-
-    Args:
-        config: complete.
-        data: what is trained on.
-    """
-    given = config.walks.regression
-    why_not = _why_no_regression(data)
-    if why_not and given not in ("auto", 0):
-        raise ConfigError(f"`walks.regression` must be 0 here, as {why_not}; got {given:g}")
+def _regressed(config: RunConfig, data: TrainingData, regularization: float) -> csr_matrix:
+    most_items = config.walks.regression_items
+    return regression_matrix(data.train, regularization=regularization, most_items=most_items)
 
 
 def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:
@@ -221,13 +209,6 @@ def _why_not(data: TrainingData) -> str:
         return "there are too many interactions to count them in memory"
     if len(data.train) != len(data.dataset.train):
         return "false negatives are hidden at test, from which served walks would start"
-    return ""
-
-
-def _why_no_regression(data: TrainingData) -> str:
-    n_items = data.train.n_items
-    if n_items > MOST_ITEMS_OF_REGRESSION:
-        return f"there are {n_items:,} items, more than {MOST_ITEMS_OF_REGRESSION:,}"
     return ""
 
 
@@ -324,9 +305,6 @@ class _Search:
 
     def _with_regression(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
         """The settings with a regression, if it helps, and what there is to say."""
-        why_not = _why_no_regression(self._data)
-        if why_not:
-            return before, f"regression: none, as {why_not}"
         settings = self._climb({**before, REGRESSION: FIRST_WEIGHT}, REGRESSION, WEIGHTS)
         for name in self._chosen_among([REGULARIZATION]):
             settings = self._climb(settings, name, REGULARIZATIONS)
@@ -420,9 +398,8 @@ class _Search:
             return walks
         regularization = settings[REGULARIZATION]
         if regularization not in self._regressed:
-            self._regressed[regularization] = regression_matrix(
-                self._data.train, regularization=regularization
-            )
+            matrix = _regressed(self._config, self._data, regularization)
+            self._regressed[regularization] = matrix
         return walks.beside(self._regressed[regularization], self._final(settings[REGRESSION]))
 
     def _values(self, scorer: Scorer, n_users: int) -> np.ndarray:

@@ -155,7 +155,7 @@ def test_walks_come_back_from_their_file(log: Interactions, walks: Walks, tmp_pa
 
 @pytest.fixture(scope="module")
 def with_regression(log: Interactions, walks: Walks) -> Walks:
-    return walks.beside(regression_matrix(log, regularization=5.0), 3.0)
+    return walks.beside(regression_matrix(log, regularization=5.0, most_items=N_ITEMS), 3.0)
 
 
 def test_a_regression_adds_the_mean_of_what_the_history_says(
@@ -172,7 +172,7 @@ def test_a_regression_adds_the_mean_of_what_the_history_says(
 
 
 def test_a_regression_alone_needs_no_walks(log: Interactions, walks: Walks) -> None:
-    matrix = regression_matrix(log, regularization=5.0)
+    matrix = regression_matrix(log, regularization=5.0, most_items=N_ITEMS)
     alone = Walks(walks.matrix, 0.0).beside(matrix, 2.0)
     assert (alone.matrix != 2.0 * matrix).nnz == 0
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pslrec.baselines import EASE, _regression, regression_matrix
+from pslrec.baselines._base import binary_matrix
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 
@@ -17,7 +18,7 @@ def log() -> Interactions:
 
 def test_small_catalogues_keep_every_weight(log: Interactions) -> None:
     expected = EASE(regularization=7.0).fit(log).weights.numpy()
-    found = regression_matrix(log, regularization=7.0).toarray()
+    found = regression_matrix(log, regularization=7.0, most_items=N_ITEMS).toarray()
     np.testing.assert_array_equal(found, expected)
 
 
@@ -26,7 +27,7 @@ def test_the_largest_weights_of_all_items_are_kept(
 ) -> None:
     monkeypatch.setattr(_regression, "_ENTRIES_PER_ITEM", 4)
     weights = EASE(regularization=7.0).fit(log).weights.numpy()
-    found = regression_matrix(log, regularization=7.0)
+    found = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
     by_size = np.sort(np.abs(weights).ravel())[::-1]
     assert found.nnz == 4 * N_ITEMS
     np.testing.assert_array_equal(np.sort(np.abs(found.data))[::-1], by_size[: 4 * N_ITEMS])
@@ -35,3 +36,15 @@ def test_the_largest_weights_of_all_items_are_kept(
     # Not the same number for every item, and negative ones among them.
     assert len(set(np.diff(found.indptr).tolist())) > 1
     assert (found.data < 0).any()
+
+
+def test_of_large_catalogues_the_most_popular_items_take_part(log: Interactions) -> None:
+    found = regression_matrix(log, regularization=7.0, most_items=9)
+    popular = np.sort(np.argsort(-log.item_counts(), kind="stable")[:9])
+    # As if the log had no others.
+    histories = binary_matrix(log).toarray()[:, popular]
+    inverse = np.linalg.inv(histories.T @ histories + 7.0 * np.eye(9))
+    expected = -inverse / np.diagonal(inverse)
+    np.fill_diagonal(expected, 0.0)
+    np.testing.assert_allclose(found.toarray()[np.ix_(popular, popular)], expected, atol=1e-5)
+    assert found.nnz == 9 * 8

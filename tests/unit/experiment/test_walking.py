@@ -360,22 +360,16 @@ def test_a_regression_that_does_not_lead_is_left_out(dataset: Dataset) -> None:
     assert result.model.walks is None
 
 
-def test_large_catalogues_do_without_a_regression(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(walking, "MOST_ITEMS_OF_REGRESSION", 10)
-    told: list[Event] = []
-    config = configured(walks__regression="auto")
-    result = run(config, data=dataset, listeners=[told.append])
-    assert result.config.walks.regression == 0
-    assert result.config.walks.weight
-    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
-    assert "regression: none, as there are 120 items, more than 10" in chosen
-    told.clear()
-    with pytest.raises(ConfigError, match=r"`walks\.regression` must be 0 here, as there are 120"):
-        run(configured(walks__regression=4.0), data=dataset, listeners=[told.append])
-    # Before a training that would have been in vain.
-    assert told == []
+def test_large_catalogues_have_a_regression_of_their_popular_items() -> None:
+    dataset = recipes()
+    options = {"walks__weight": 0.0, "walks__regression": 8.0, "walks__regression_items": 30}
+    model = run(configured(**options), data=dataset).model
+    assert model.walks is not None
+    taking_part = set(model.walks.matrix.nonzero()[0].tolist())
+    counts = dataset.train.item_counts()
+    left_out = sorted(set(range(dataset.n_items)) - taking_part)
+    assert len(taking_part) == 30
+    assert counts[sorted(taking_part)].min() >= counts[left_out].max()
 
 
 def test_without_validation_nothing_stays_open() -> None:
