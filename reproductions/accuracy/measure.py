@@ -153,6 +153,8 @@ def trained(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str, An
                 "walks": options.walks.weight,
                 "popularity_exponent": options.walks.popularity_exponent,
                 "transition_exponent": options.walks.transition_exponent,
+                "regression": options.walks.regression,
+                "regularization": options.walks.regularization,
             }
         ),
     }
