@@ -82,12 +82,17 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
     if not main:
         main = every[:6]
 
-    blocks: list[Block] = [_metric_table(finished, "test", main, "Test set")]
-    blocks += _evaluated_notes(finished)
-    blocks += significance_blocks(finished, measured)
-    blocks += _seed_blocks(finished)
-    test = _metric_table(finished, "test", every, "Test set")
-    blocks.append(Fold("All metrics on the test set", [test]))
+    blocks: list[Block] = []
+    if any(record.metrics.get("test") for record in finished):
+        blocks.append(_metric_table(finished, "test", main, "Test set"))
+        blocks += _evaluated_notes(finished)
+        blocks += significance_blocks(finished, measured)
+        blocks += _seed_blocks(finished)
+        test = _metric_table(finished, "test", every, "Test set")
+        blocks.append(Fold("All metrics on the test set", [test]))
+    else:
+        blocks.append(Text("There is no test part, as nothing was held out.", "note"))
+        blocks.append(_metric_table(finished, "validation", main, "Validation set"))
     if any(record.metrics.get("validation") for record in finished):
         validation = _metric_table(finished, "validation", every, "Validation set")
         blocks.append(Fold("All metrics on the validation set", [validation]))
@@ -117,7 +122,7 @@ def _evaluated_notes(records: Sequence[RunRecord]) -> list[Block]:
 def _all_names(records: Sequence[RunRecord]) -> list[str]:
     names: set[str] = set()
     for record in records:
-        names |= record.metrics.get("test", {}).keys()
+        names |= record.metrics.get("test", {}).keys() | record.metrics.get("validation", {}).keys()
     return sorted(names, key=_order)
 
 

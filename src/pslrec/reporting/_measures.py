@@ -14,6 +14,7 @@ from pslrec.evaluation import (
     EvaluationResult,
     RankingTask,
     Scorer,
+    Split,
     evaluate,
     ranking_task,
 )
@@ -35,9 +36,10 @@ class Measures:
     """What the model of a run does to single users and pairs.
 
     Args:
-        test: metrics of each user on the test set, at list length 20.
+        test: metrics of each user on the test set, at list length 20; on the validation set where
+            there is no test set.
         history: number of training interactions of each of these users.
-        found: for each test pair of these users, whether its item is in the user's list.
+        found: for each held-out pair of these users, whether its item is in the user's list.
         popularity: for each of these pairs, the training interactions of its item.
         scores: scores of a sample of pairs, by kind of pair.
         similarity: what a score is, as the loss declares it.
@@ -83,16 +85,21 @@ class Measurer:
             data.dataset.test.unseal("the run is finished")
 
         section = config.evaluation
+        split: Split = "test"
+        if not len(data.dataset.test) and data.dataset.validation is not None:
+            # Nothing was held out to test on.
+            split = "validation"
         # Only what the charts need; all other metrics are in the run's own files.
         test = evaluate(
             scorer,
             data.dataset,
+            split=split,
             k=(K,),
             protocol=section.protocol,
             metrics=("ndcg", "recall"),
             memory_budget=section.memory_megabytes * 2**20,
         )
-        task = ranking_task(data.dataset, split="test", protocol=section.protocol)
+        task = ranking_task(data.dataset, split=split, protocol=section.protocol)
         found, items = hits(scorer, task)
         return Measures(
             test=test,

@@ -43,12 +43,17 @@ def read_run(path: Path, label: str) -> RunRecord:
         label: its name in the report.
     """
     found = artifacts.read_record(path)
+    metrics = dict(found.metrics)
+    evaluated = metrics.get("evaluated", {}).get("test")
+    if evaluated is not None and not evaluated["of_pairs"]:
+        # Nothing was held out: zeros of nothing would read as a bad model.
+        metrics["test"] = {}
     return RunRecord(
         path=found.path,
         settings=found.settings,
         environment=found.environment,
         epochs=found.epochs,
-        metrics=found.metrics,
+        metrics=metrics,
         label=label,
     )
 

@@ -166,10 +166,12 @@ def _single_summary(record: RunRecord, measures: Measures | None) -> list[Block]
             hint = f"{validation:.4f} on validation"
         if value is not None:
             tiles.append(Tile(title, f"{value:.4f}", hint))
+        elif validation is not None:
+            tiles.append(Tile(title, f"{validation:.4f}", "on validation; there is no test part"))
 
     temperature = ""
     if settings.get("loss.temperature") is not None:
-        temperature = f"temperature {settings['loss.temperature']}"
+        temperature = f"temperature {settings['loss.temperature']:.4g}"
     tiles.append(Tile("Loss", str(settings.get("loss.name")), temperature))
     dimension = ""
     if settings.get("backbone.dimension"):

@@ -89,6 +89,29 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
+def test_a_run_without_a_test_part_shows_its_validation_values(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    planted_tastes(80, 60, seed=2).interactions.to_frame().write_csv(log)
+    settings = {
+        "data.source": str(log),
+        "data.split": "none",
+        "training.epochs": 2,
+        "backbone.dimension": 4,
+        "loss.temperature": 1 / 12,
+    }
+    result = run(RunConfig.from_settings(settings), out=tmp_path / "run")
+    page = report([tmp_path / "run"], tmp_path)
+    value = result.metrics["validation"]["ndcg@20"]
+    assert value > 0
+    assert f"{value:.4f}" in page
+    assert "on validation; there is no test part" in page
+    assert "Validation set, protocol strict" in page
+    assert "Test set" not in page
+    assert "0.0000" not in page
+    assert "temperature 0.08333<" in page
+    assert "There is nothing to draw" not in page
+
+
 def test_a_shifted_split_is_a_warning_with_its_table(make_run, tmp_path):
     measure = {"held_out": 0.041, "random": 0.049, "difference": -0.163, "effect": -0.2}
     measure |= {"adjusted_p": 0.0004}
