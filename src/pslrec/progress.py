@@ -133,7 +133,7 @@ class TrainingProgress(EpochBar):
             self._listen_to_choice(event)
 
     def _listen_to_choice(self, event: Event) -> None:
-        """Show what is tried and chosen: settings before training, walks after it."""
+        """Show what is tried and chosen: settings before training, walks and a regression after it."""
         if isinstance(event, TryStarted):
             self._start_try(event)
         elif isinstance(event, TryAdvanced):
@@ -148,7 +148,7 @@ class TrainingProgress(EpochBar):
             self._conclude(event.sentence)
         elif isinstance(event, WalksTried):
             self._draw(
-                description=f"walks, try {event.number}",
+                description=f"walks and regression, try {event.number}",
                 numbers=f"validation {event.validation:.4f}",
             )
         elif isinstance(event, WalksChosen):

@@ -25,7 +25,7 @@ from pslrec.rows import Rows
 WALKS_FILE = "walks.safetensors"
 LARGEST_WEIGHT = 1e6
 # What a file's matrix is made of.
-_COUNTED, _REGRESSED = "walks", "walks and a regression"
+_WALKS, _WITH_REGRESSION = "walks", "walks and a regression"
 # Of scores of all items, where only those of some pairs are asked for.
 BYTES_AT_ONCE = 64 * 2**20
 
@@ -33,17 +33,20 @@ BYTES_AT_ONCE = 64 * 2**20
 # Without `eq`: comparing matrices gives no single truth value.
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Adds to the score of each item the probability that a random walk from the history ends there.
+    """Adds to the score of each item what the items of the history say about it.
+
+    This is the probability that a random walk from the history ends there.
 
     A walk starts at one of the user's items, goes to somebody who has it, and on to another item of
     theirs; `pslrec.baselines.walk_matrix` says how steps are weighed. The probabilities of a user
-    sum up to 1. With a regression, the mean of what its weights say for the user's items is added
-    as well.
+    sum up to 1. A regression may stand beside them: then the mean of its weights over all items of
+    the history is added as well, and walks are the mean over all items, too.
 
     Args:
         matrix: from item to item, each row with a sum of 1, or empty where a walk cannot go on; with
             a regression, the weighted sum of both.
-        weight: what a probability of 1 adds to a score.
+        weight: what a probability of 1 adds to a score; 1 with a regression, as `matrix` has the
+            weights then.
         columns: the item that each column of scores stands for, where these are not all items in
             order.
         has_regression: whether there is a regression in `matrix`.
@@ -88,12 +91,21 @@ class Walks:
         )
         return cls(matrix.astype(np.float32), weight)
 
+    @classmethod
+    def none(cls, n_items: int) -> Self:
+        """No walks, to which a regression may be added.
+
+        Args:
+            n_items: of the catalogue.
+        """
+        return cls(csr_matrix((n_items, n_items), dtype=np.float32), 0.0)
+
     def beside(self, regression: csr_matrix, weight: float) -> "Walks":
         """These walks, whose own weight may be 0, and a regression.
 
         Args:
             regression: its weights from item to item, as of `pslrec.baselines.regression_matrix`.
-            weight: what a sum of 1 over the history, divided by its length, adds to a score.
+            weight: what a mean of 1 over the history adds to a score.
         """
         both = self.weight * self.matrix + weight * regression
         both = both.astype(np.float32)
@@ -101,7 +113,7 @@ class Walks:
         return replace(self, matrix=both, weight=1.0, has_regression=True)
 
     def add_to(self, scores: Tensor, histories: Rows, *, chosen: np.ndarray | None = None) -> None:
-        """Add the weighted probabilities to scores, in place.
+        """Add what the histories say to scores, in place.
 
         Args:
             scores: one row per history, float32.
@@ -138,7 +150,8 @@ class Walks:
 
     def _started(self, histories: Rows) -> csr_matrix:
         """Where walks begin: the weight of each history, divided among its items."""
-        goes_on = np.diff(self.matrix.indptr) > 0
+        # A regression is a mean over all items, so that a weight is the same whatever stands beside it.
+        goes_on = (np.diff(self.matrix.indptr) > 0) | self.has_regression
         lengths = np.diff(histories.offsets)
         owners = np.repeat(np.arange(len(histories)), lengths)
         # Not the number of items: from some of them no walk goes on.
@@ -166,7 +179,7 @@ class Walks:
             "items": torch.from_numpy(self.matrix.indices.astype(np.int32)),
             "probabilities": torch.from_numpy(self.matrix.data),
         }
-        kind = _REGRESSED if self.has_regression else _COUNTED
+        kind = _WITH_REGRESSION if self.has_regression else _WALKS
         metadata = {"weight": repr(self.weight), "kind": kind}
         write_tensors(path / WALKS_FILE, tensors, metadata, error=ArtifactError)
 
@@ -190,7 +203,7 @@ class Walks:
         try:
             weight = float(metadata["weight"])
             # Of runs that were written before there were regressions.
-            kind = metadata.get("kind", _COUNTED)
+            kind = metadata.get("kind", _WALKS)
             parts = (
                 tensors["probabilities"].numpy(),
                 tensors["items"].numpy(),
@@ -201,7 +214,7 @@ class Walks:
             matrix.eliminate_zeros()
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{file} must hold walks over {n_items} items: {error}") from error
-        has_regression = kind == _REGRESSED
+        has_regression = kind == _WITH_REGRESSION
         is_sound = np.isfinite(matrix.data).all()
         if not has_regression:
             is_sound &= _has_probabilities(matrix)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pslrec.cli._processes import is_one_of_several
-from pslrec.cli._telling import can_redraw, notes_console
+from pslrec.cli._telling import can_redraw, notes_console, tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,7 +98,7 @@ def _write(frames: Iterator["pl.DataFrame"], n_owners: int, out: Path, kind: str
     what = "recommendations"
     if kind == "item":
         what = "neighbours"
-    typer.echo(f"wrote {n_rows:,} {what} for {n_owners:,} {kind}s to {out}", err=True)
+    tell(console, f"wrote {n_rows:,} {what} for {n_owners:,} {kind}s to {out}")
 
 
 def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:

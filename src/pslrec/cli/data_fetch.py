@@ -39,7 +39,9 @@ def fetch_command(
     try:
         path = _fetch_with_progress(source, directory, console)
     except KeyboardInterrupt:
-        tell(console, f"stopped; run `pslrec data fetch {name}` again to resume the download")
+        typer.echo(
+            f"stopped; run `pslrec data fetch {name}` again to resume the download", err=True
+        )
         raise typer.Exit(INTERRUPTED) from None
     tell(console, f"the paper's preparation: {preparation(source)}")
     # Only the path goes to standard output, so that a script can take it.

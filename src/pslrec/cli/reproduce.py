@@ -241,7 +241,8 @@ def _run_table(reproduction: "Reproduction", table: str) -> tuple[bool, int]:
         except (TrainingInterrupted, KeyboardInterrupt):
             code, ending = INTERRUPTED, "stopped; repeat the command to resume"
     # Also after a stop: the tables show whatever is finished.
-    unfinished = summarize(progress.console, progress.tasks, reproduction)
+    # Failures are told with `--quiet` as well.
+    unfinished = summarize(Console(stderr=True), progress.tasks, reproduction)
     show_tables(reproduction.render(table))
     _tell(reproduction.beside_records(table))
     _tell(f"results: {path}" for path in reproduction.written(table))

@@ -360,16 +360,24 @@ class WalksSection(Section):
         "the regression out, and auto chooses it on validation after training, with its regularization",
     )
     regularization: float = Field(
-        50.0, gt=0, le=MOST, description="of the regression, in units of interactions"
+        50.0, ge=1e-3, le=1e9, description="of the regression, in units of interactions"
     )
     regression_items: int = Field(
-        20_000, ge=1, le=MOST, description="items of the regression, the most popular ones"
+        20_000,
+        ge=1,
+        # Its matrix has 8 GB then.
+        le=25_000,
+        description="items of the regression, the most popular ones; they take 12 bytes a pair of items",
     )
 
     @property
-    def is_open(self) -> bool:
-        """Whether something is left to be chosen after training."""
-        return "auto" in (self.weight, self.regression)
+    def open_weights(self) -> tuple[str, ...]:
+        """Names of the weights that are left to be chosen after training."""
+        names = []
+        for name, weight in (("weight", self.weight), ("regression", self.regression)):
+            if weight == "auto":
+                names.append(f"walks.{name}")
+        return tuple(names)
 
 
 class AutoSection(Section):

@@ -243,7 +243,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         "walks.weight": "auto",
     }
     is_quick = data.train.n_items <= ITEMS_OF_QUICK_REGRESSION and not is_fast
-    if "walks.weight" not in given and (is_quick or config.auto.mode == "best"):
+    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
+    if is_weight_open and (is_quick or config.auto.mode == "best"):
         # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
         settings["walks.regression"] = "auto"
     loss = LOSSES[config.loss.name]
@@ -518,7 +519,7 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._plan.is_thorough
-        # A regression would take minutes where there are many items, and is the same for all tries.
+        # A regression would take minutes where there are many items, for every try again.
         overrides: dict[str, Any] = {"training.refit": False, "walks.regression": 0.0}
         if epochs is None:
             # Walks help vectors that are not trained to the end more than those that are.

@@ -19,7 +19,7 @@ from pslrec.data import (
 )
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
-from pslrec.evaluation import EmbeddingScorer, EvaluationResult, Scorer, evaluate
+from pslrec.evaluation import EmbeddingScorer, EvaluationResult, Scorer, Split, evaluate
 from pslrec.experiment._inputs import load_training_data, stored_config, with_validation
 from pslrec.experiment._warm_start import share_learnt_before
 from pslrec.losses import LOSSES, Loss
@@ -121,9 +121,23 @@ def popularity_on_validation(config: RunConfig, dataset: Dataset) -> float:
         config: complete; names the protocol.
         dataset: must have a validation part.
     """
+    return _of_popularity(config, dataset, "validation")
+
+
+def popularity_on_test(config: RunConfig, dataset: Dataset) -> float:
+    """The same on the test part, for the users whom a model is evaluated on.
+
+    Args:
+        config: complete; names the protocol.
+        dataset: whose test part has been read.
+    """
+    return _of_popularity(config, dataset, "test")
+
+
+def _of_popularity(config: RunConfig, dataset: Dataset, split: Split) -> float:
     counts = torch.from_numpy(dataset.train.item_counts()).float()
     scorer = EmbeddingScorer(torch.ones(dataset.n_users, 1), counts.unsqueeze(1))
-    options = {"split": "validation", "k": (SELECTION_K,), "metrics": ("ndcg",)}
+    options = {"split": split, "k": (SELECTION_K,), "metrics": ("ndcg",)}
     return _evaluate(config, scorer, dataset, **options)[f"ndcg@{SELECTION_K}"]
 
 

@@ -34,6 +34,7 @@ from pslrec.experiment._auto import Choice, choose_settings
 from pslrec.experiment._evaluating import (
     evaluate_model,
     evaluate_refit,
+    popularity_on_test,
     selection_metric,
     tell_of_sample,
     values_on_validation,
@@ -80,6 +81,13 @@ class RunResult:
     def scorer(self) -> Scorer:
         """Scores items with the model."""
         return self.model.scorer()
+
+    def popularity(self) -> float:
+        """NDCG@20 of the same list for everybody on the test part, to compare the model with."""
+        dataset = self.dataset
+        if "refit" in self.metrics:
+            dataset = with_validation(TrainingData(dataset, dataset.train)).dataset
+        return popularity_on_test(self.config, dataset)
 
 
 def run(
@@ -181,7 +189,7 @@ def prepare_run(
         The complete configuration, the data, and the choice if one was made now.
     """
     processes = processes or Processes(Group())
-    leaves_open = _is_open(config) or config.walks.is_open
+    leaves_open = _is_open(config) or bool(config.walks.open_weights)
     if leaves_open and directory is not None and directory.is_started:
         # The settings were chosen before the run was stopped.
         config = _with_chosen(config, directory)
@@ -205,7 +213,7 @@ def prepare_run(
             trial, fold, store, told, processes=processes, on_values=by_epoch.append
         )
         trainer.fit()
-        if trial.walks.is_open:
+        if trial.walks.open_weights:
             group = processes.group
             vectors = Model(processes.tables_of(store), trainer.loss.similarity)
             model = with_walks(trial, fold, vectors, group=group).model

@@ -43,12 +43,11 @@ def train_on_validation(
         `is_finished`, and with `failed` where training diverged.
     """
     config = config.resolved()
-    for name in ("weight", "regression"):
-        if getattr(config.walks, name) == "auto":
-            raise ConfigError(
-                f"`walks.{name}` must be a number here, as many runs are compared and each would "
-                "choose its own; 0 leaves it out, or search it as any other setting"
-            )
+    for name in config.walks.open_weights:
+        raise ConfigError(
+            f"`{name}` must be a number here, as many runs are compared and each would choose its "
+            "own; 0 leaves it out, or search it as any other setting"
+        )
     with enough_memory(), RunDirectory(out, resume=True) as directory:
         # Another process of the same search may have finished it meanwhile.
         known = _read_validation(out)

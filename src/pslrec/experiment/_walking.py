@@ -23,6 +23,7 @@ from pslrec.artifacts import (
 from pslrec.baselines import regression_matrix
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
+from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
 from pslrec.experiment._auto import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
@@ -35,6 +36,7 @@ TRANSITION = "walks.transition_exponent"
 POPULARITY = "walks.popularity_exponent"
 REGRESSION = "walks.regression"
 REGULARIZATION = "walks.regularization"
+WORDS = {WEIGHT: "walks", REGRESSION: "regression"}
 # What is tried, from the first place in the direction that improves. The weights are for half
 # cosines; other scores may have any scale.
 WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -71,7 +73,7 @@ class Walked(NamedTuple):
 
     Args:
         config: with numbers in the place of `auto`.
-        model: with walks, unless their weight is 0.
+        model: with walks and a regression, where their weights are not 0.
         sentence: what was chosen now and why; empty if nothing was open.
     """
 
@@ -101,7 +103,7 @@ def with_walks(
     """
     sentence = ""
     walks = None
-    if config.walks.is_open:
+    if config.walks.open_weights:
         settings, sentence, walks = _chosen(config, data, model, listeners, group or Group())
         for listener in listeners:
             listener(WalksChosen(sentence))
@@ -123,22 +125,32 @@ def with_walks(
 def _as_given(config: RunConfig, data: TrainingData) -> Walks:
     """The walks of complete settings."""
     section = config.walks
-    walks = Walks.fit(
-        data.train,
-        weight=float(section.weight),
-        neighbours=section.neighbours,
-        transition_exponent=section.transition_exponent,
-        popularity_exponent=section.popularity_exponent,
-    )
+    walks = Walks.none(data.train.n_items)
+    if section.weight:
+        walks = Walks.fit(
+            data.train,
+            weight=float(section.weight),
+            neighbours=section.neighbours,
+            transition_exponent=section.transition_exponent,
+            popularity_exponent=section.popularity_exponent,
+        )
     if not section.regression:
         return walks
-    matrix = _regressed(config, data, section.regularization)
+    matrix = _fitted_regression(config, data, section.regularization)
     return walks.beside(matrix, float(section.regression))
 
 
-def _regressed(config: RunConfig, data: TrainingData, regularization: float) -> csr_matrix:
+def _fitted_regression(config: RunConfig, data: TrainingData, regularization: float) -> csr_matrix:
     most_items = config.walks.regression_items
-    return regression_matrix(data.train, regularization=regularization, most_items=most_items)
+    try:
+        return regression_matrix(data.train, regularization=regularization, most_items=most_items)
+    except (ValueError, MemoryError) as error:
+        reason = str(error) or "there is not enough memory"
+        raise ConfigError(
+            f"no regression on {min(most_items, data.train.n_items):,} items with a regularization of "
+            f"{regularization:g}: {reason}; set `walks.regression` to 0, or fewer "
+            "`walks.regression_items`, and resume the run"
+        ) from error
 
 
 def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:
@@ -189,11 +201,10 @@ def _chosen(
     why_not = _why_not(data)
     if not why_not:
         return _Search(config, data, model, listeners, group).run()
-    open_weights: dict[str, Any] = {}
-    for name in (WEIGHT, REGRESSION):
-        if getattr(config.walks, name.rpartition(".")[2]) == "auto":
-            open_weights[name] = 0.0
-    return Found(open_weights, f"walks: none, as {why_not}")
+    names = config.walks.open_weights
+    settings: dict[str, Any] = dict.fromkeys(names, 0.0)
+    said = [f"{WORDS[name]}: none, as {why_not}" for name in names]
+    return Found(settings, "; ".join(said))
 
 
 def _why_not(data: TrainingData) -> str:
@@ -231,7 +242,15 @@ class _Search:
         self._vectors = model.vector_scorer()
         self._listeners = listeners
         self._counted: dict[tuple[float, float], Walks] = {}
-        self._regressed: dict[float, csr_matrix] = {}
+        self._regressions: dict[float, csr_matrix] = {}
+        # Weights that are not searched stay as they are.
+        self._given: dict[str, float] = {}
+        for name, weight in (
+            (WEIGHT, config.walks.weight),
+            (REGRESSION, config.walks.regression),
+        ):
+            if weight != "auto":
+                self._given[name] = float(weight)
         # The values of the users, by weight and exponents.
         self._by_user: dict[tuple[float, ...], np.ndarray] = {}
         self._unit = _unit(self._vectors, model.similarity)
@@ -250,10 +269,7 @@ class _Search:
             REGRESSION: 0.0,
             REGULARIZATION: section.regularization,
         }
-        # Given weights are for scores as they are.
-        for name, given in ((WEIGHT, section.weight), (REGRESSION, section.regression)):
-            if given != "auto":
-                settings[name] = float(given) / self._unit
+        settings |= self._given
         said = []
         if section.weight == "auto":
             settings, sentence = self._with_walks(settings)
@@ -264,8 +280,8 @@ class _Search:
         chosen = {}
         for name in self._open_names(settings):
             chosen[name] = settings[name]
-        for name in {WEIGHT, REGRESSION} & set(chosen):
-            chosen[name] = self._final(chosen[name])
+        for name in section.open_weights:
+            chosen[name] = self._weight(settings, name)
         return Found(chosen, "; ".join(said), self._fitted(settings))
 
     def _open_names(self, settings: Mapping[str, float]) -> list[str]:
@@ -285,9 +301,11 @@ class _Search:
     def _chosen_among(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name in self._config.auto.chosen]
 
-    def _final(self, weight: float) -> float:
-        """A weight of half cosines as one of these scores."""
-        return float(f"{min(weight * self._unit, LARGEST_WEIGHT):.3g}")
+    def _weight(self, settings: Mapping[str, float], name: str) -> float:
+        """A weight for these scores; those that are searched are for half cosines."""
+        if name in self._given:
+            return self._given[name]
+        return float(f"{min(settings[name] * self._unit, LARGEST_WEIGHT):.3g}")
 
     def _with_walks(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
         """The settings with walks, if these help, and what there is to say."""
@@ -299,7 +317,7 @@ class _Search:
         if not is_ahead:
             return before, f"walks: none, as {figures}"
         return settings, (
-            f"walks: weight {self._final(settings[WEIGHT]):g}, popularity exponent "
+            f"walks: weight {self._weight(settings, WEIGHT):g}, popularity exponent "
             f"{settings[POPULARITY]:g}, transition exponent {settings[TRANSITION]:g}; {figures}"
         )
 
@@ -315,12 +333,13 @@ class _Search:
         if not is_ahead:
             return before, f"regression: none, as {figures}"
         sentence = (
-            f"regression: weight {self._final(settings[REGRESSION]):g}, regularization "
+            f"regression: weight {self._weight(settings, REGRESSION):g}, regularization "
             f"{settings[REGULARIZATION]:g}; {figures}"
         )
-        if settings[WEIGHT] != before[WEIGHT]:
-            sentence += f"; beside it walks of weight {self._final(settings[WEIGHT]):g}"
-        return settings, sentence
+        if settings[WEIGHT] == before[WEIGHT]:
+            return settings, sentence
+        weight = self._weight(settings, WEIGHT)
+        return settings, f"{sentence}; with it, the best weight of walks is {weight:g}"
 
     def _compared(
         self, settings: Mapping[str, float], before: Mapping[str, float]
@@ -384,6 +403,19 @@ class _Search:
         """What is added to the scores; `None` if nothing is."""
         if not (settings[WEIGHT] or settings[REGRESSION]):
             return None
+        walks = Walks.none(self._data.train.n_items)
+        if settings[WEIGHT]:
+            walks = replace(self._walks(settings), weight=self._weight(settings, WEIGHT))
+        if not settings[REGRESSION]:
+            return walks
+        regularization = settings[REGULARIZATION]
+        if regularization not in self._regressions:
+            matrix = _fitted_regression(self._config, self._data, regularization)
+            self._regressions[regularization] = matrix
+        matrix = self._regressions[regularization]
+        return walks.beside(matrix, self._weight(settings, REGRESSION))
+
+    def _walks(self, settings: Mapping[str, float]) -> Walks:
         key = (settings[TRANSITION], settings[POPULARITY])
         if key not in self._counted:
             self._counted[key] = Walks.fit(
@@ -393,14 +425,7 @@ class _Search:
                 transition_exponent=settings[TRANSITION],
                 popularity_exponent=settings[POPULARITY],
             )
-        walks = replace(self._counted[key], weight=self._final(settings[WEIGHT]))
-        if not settings[REGRESSION]:
-            return walks
-        regularization = settings[REGULARIZATION]
-        if regularization not in self._regressed:
-            matrix = _regressed(self._config, self._data, regularization)
-            self._regressed[regularization] = matrix
-        return walks.beside(self._regressed[regularization], self._final(settings[REGRESSION]))
+        return self._counted[key]
 
     def _values(self, scorer: Scorer, n_users: int) -> np.ndarray:
         section = self._config.evaluation

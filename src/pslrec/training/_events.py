@@ -132,7 +132,7 @@ class SettingsChosen:
 
 @dataclass(frozen=True)
 class WalksTried:
-    """After training, while walks are chosen: after each try.
+    """After training, while walks and a regression are chosen: after each try.
 
     Args:
         number: of the try, from 1.
@@ -145,7 +145,7 @@ class WalksTried:
 
 @dataclass(frozen=True)
 class WalksChosen:
-    """After training, when walks have been chosen.
+    """After training, when walks and a regression have been chosen or left out.
 
     Args:
         sentence: what was chosen and why.

@@ -168,6 +168,8 @@ def test_a_regression_is_looked_for_where_it_is_quick(
     name = "walks.regression"
     assert ruled_settings(open_config(), data)[name] == "auto"
     assert name not in ruled_settings(open_config("fast"), data)
+    # The default, said aloud.
+    assert ruled_settings(open_config(walks__weight="auto"), data)[name] == "auto"
     # Vectors alone were asked for, or that many walks.
     assert name not in ruled_settings(open_config(walks__weight=0.0), data)
     assert name not in ruled_settings(open_config(walks__regression=2.0), data)

@@ -202,6 +202,8 @@ def test_a_run_directory_keeps_walks_for_every_door(
     )
     result = run(config, out=tmp_path / "run")
     assert (tmp_path / "run" / "format").read_text() == "2\n"
+    assert result.model.walks is not None
+    assert result.model.walks.has_regression == (regression > 0)
     stored = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
     assert stored["walks"]["weight"] == result.config.walks.weight
     # Evaluated again, as it was.
@@ -350,7 +352,7 @@ def test_a_regression_may_stand_alone() -> None:
     assert result.model.walks is not None
 
 
-def test_a_regression_that_does_not_lead_is_left_out(dataset: Dataset) -> None:
+def test_a_regression_that_does_not_lead_is_left_out() -> None:
     draws = np.random.default_rng(1)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([draws.choice(50, size=8, replace=False) for _ in range(300)])
@@ -376,3 +378,51 @@ def test_without_validation_nothing_stays_open() -> None:
     options = {"data__validation": "none", "walks__regression": "auto"}
     section = run(configured(**options), data=twins()).config.walks
     assert (section.weight, section.regression) == (0.0, 0.0)
+    # Walks that were given are there, and only the regression is said to be none.
+    told: list[Event] = []
+    options["walks__weight"] = 8.0
+    result = run(configured(**options), data=twins(), listeners=[told.append])
+    assert result.model.walks is not None
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert chosen == "regression: none, as there is no validation part to choose by"
+
+
+@pytest.mark.parametrize("loss", [{}, {"loss__name": "bpr", "sampling__negatives": 1}])
+@pytest.mark.parametrize("given", ["weight", "regression"])
+def test_a_weight_that_was_given_is_taken_as_it_is(
+    loss: dict[str, object], given: str, tmp_path: Path
+) -> None:
+    weights = {"walks__weight": "auto", "walks__regression": "auto", f"walks__{given}": 12.3456}
+    config = configured(**weights, **loss)
+    result = run(config, data=recipes(), out=tmp_path / "run")
+    assert getattr(result.config.walks, given) == 12.3456
+    # To the bit, from the settings that were written down.
+    written = RunConfig.checked(tomllib.loads((tmp_path / "run" / "config.toml").read_text()))
+    again = run(written, data=recipes(), out=tmp_path / "again")
+    assert again.metrics["test"] == result.metrics["test"]
+    files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("run", "again")]
+    assert files[0] == files[1]
+
+
+def test_a_regression_weighs_the_same_whatever_stands_beside_it() -> None:
+    dataset = recipes()
+    added = []
+    for weight in (1e-6, 0.0):
+        options = {"walks__regression": 8.0, "walks__regression_items": 20}
+        model = run(configured(walks__weight=weight, **options), data=dataset).model
+        scores = torch.zeros(dataset.n_users, dataset.n_items)
+        assert model.walks is not None
+        model.walks.add_to(scores, dataset.train.rows)
+        added.append(scores)
+    torch.testing.assert_close(added[0], added[1], rtol=0, atol=1e-5)
+
+
+def test_a_regression_that_cannot_be_fitted_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(walking, "regression_matrix", fail)
+    with pytest.raises(ConfigError, match=r"not enough memory; set `walks\.regression` to 0, or"):
+        run(configured(walks__weight=0.0, walks__regression=4.0), data=recipes())

@@ -60,9 +60,9 @@ def export(
     exporter = EXPORTS[to]
     if model.walks is not None:
         logger.warning(
-            "the export has the vectors of the model and not its walks, so lists made from it "
-            "differ and are less accurate; train with `walks.weight` = 0 for a model of vectors "
-            "alone"
+            "the export has the vectors of the model and not its walks or its regression, so lists "
+            "made from it differ and are less accurate; train with `walks.weight` = 0 and "
+            "`walks.regression` = 0 for a model of vectors alone"
         )
     with explained(path, "written to", error=ConfigError):
         if path.exists() and any(path.iterdir()):
