@@ -147,9 +147,9 @@ def _fitted_regression(config: RunConfig, data: TrainingData, regularization: fl
     except (ValueError, MemoryError) as error:
         reason = str(error) or "there is not enough memory"
         raise ConfigError(
-            f"no regression on {min(most_items, data.train.n_items):,} items with a regularization of "
-            f"{regularization:g}: {reason}; set `walks.regression` to 0, or fewer "
-            "`walks.regression_items`, and resume the run"
+            f"a regression on {min(most_items, data.train.n_items):,} items with a regularization of "
+            f"{regularization:g} cannot be fitted: {reason}; set `walks.regression` to 0, or fewer "
+            "`walks.regression_items`"
         ) from error
 
 
@@ -323,12 +323,11 @@ class _Search:
 
     def _with_regression(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
         """The settings with a regression, if it helps, and what there is to say."""
-        settings = self._climb({**before, REGRESSION: FIRST_WEIGHT}, REGRESSION, WEIGHTS)
-        for name in self._chosen_among([REGULARIZATION]):
-            settings = self._climb(settings, name, REGULARIZATIONS)
-        settings = self._climb(settings, REGRESSION, WEIGHTS)
-        if self._config.walks.weight == "auto":
-            settings = self._climb(settings, WEIGHT, LESS_WEIGHTS)
+        try:
+            settings = self._best_regression(before)
+        except ConfigError as error:
+            # A trained model is not thrown away for want of memory.
+            return before, f"regression: none, as {error}"
         is_ahead, figures = self._compared(settings, before)
         if not is_ahead:
             return before, f"regression: none, as {figures}"
@@ -340,6 +339,15 @@ class _Search:
             return settings, sentence
         weight = self._weight(settings, WEIGHT)
         return settings, f"{sentence}; with it, the best weight of walks is {weight:g}"
+
+    def _best_regression(self, before: dict[str, float]) -> dict[str, float]:
+        settings = self._climb({**before, REGRESSION: FIRST_WEIGHT}, REGRESSION, WEIGHTS)
+        for name in self._chosen_among([REGULARIZATION]):
+            settings = self._climb(settings, name, REGULARIZATIONS)
+        settings = self._climb(settings, REGRESSION, WEIGHTS)
+        if self._config.walks.weight == "auto":
+            settings = self._climb(settings, WEIGHT, LESS_WEIGHTS)
+        return settings
 
     def _compared(
         self, settings: Mapping[str, float], before: Mapping[str, float]

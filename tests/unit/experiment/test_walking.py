@@ -426,3 +426,9 @@ def test_a_regression_that_cannot_be_fitted_says_what_to_set(
     monkeypatch.setattr(walking, "regression_matrix", fail)
     with pytest.raises(ConfigError, match=r"not enough memory; set `walks\.regression` to 0, or"):
         run(configured(walks__weight=0.0, walks__regression=4.0), data=recipes())
+    # Where it was only looked for, the model is kept without one.
+    told: list[Event] = []
+    result = run(configured(walks__regression="auto"), data=recipes(), listeners=[told.append])
+    assert result.config.walks.regression == 0
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "regression: none, as a regression on 80 items" in chosen
