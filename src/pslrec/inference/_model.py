@@ -331,6 +331,7 @@ class TrainedModel:
             candidates=items,
             rules=rules,
             walks=walks,
+            parents=self._trained_rows,
             memory_budget=self._memory_budget,
         )
 

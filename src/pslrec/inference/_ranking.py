@@ -52,6 +52,7 @@ def top_items(
     candidates: Tensor | None = None,
     rules: RowRules = NO_RULES,
     walks: WalksFrom | None = None,
+    parents: Tensor | None = None,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> TopItems:
     """The items with the largest scores for each user; ties go to the lower row.
@@ -66,6 +67,8 @@ def top_items(
         candidates: rows of the items to choose from; all by default.
         rules: what else limits the choice.
         walks: what is added to the inner products, if anything is.
+        parents: the row whose vector each item has, its own or a lower one; all have their own by
+            default.
         memory_budget: bytes for scores at most; a tight budget means fewer users at a time.
 
     >>> top_items(torch.eye(2), torch.tensor([[0.5, 0.0], [1.0, 2.0]]), 1).items.tolist()
@@ -87,6 +90,9 @@ def top_items(
         columns_of_items = _columns_of_items(chosen, len(items))
         table = items[chosen]
         rules = rules.among(chosen)
+    copies = None
+    if parents is not None:
+        copies = _copies(parents, chosen)
     width = min(k, len(table))
     top = TopItems(
         torch.full((len(users), width), NOTHING),
@@ -102,6 +108,9 @@ def top_items(
         block = users[start : start + users_at_once]
         end = start + len(block)
         scores = times_transposed(block, table, out=buffer[: len(block)])
+        if copies is not None:
+            # Products may round equal columns differently, and a new item must not pass its parent.
+            scores[:, copies.children] = scores[:, copies.parents]
         if walks is not None:
             started = walks.histories.select(np.arange(start, end))
             walks.walks.add_to(scores, started, chosen=chosen_columns)
@@ -118,6 +127,23 @@ def top_items(
     # Where too few items are left, hidden ones fill the list up.
     top.items[top.scores == HIDDEN] = NOTHING
     return top
+
+
+class _Copies(NamedTuple):
+    """Columns of scores that are equal to others."""
+
+    children: Tensor
+    parents: Tensor
+
+
+def _copies(parents: Tensor, chosen: Tensor | None) -> _Copies:
+    children = torch.nonzero(parents != torch.arange(len(parents))).flatten()
+    if chosen is None:
+        return _Copies(children, parents[children])
+    columns = torch.from_numpy(_columns_of_items(chosen, len(parents)))
+    places = _Copies(columns[children], columns[parents[children]])
+    are_both_here = (places.children != NOTHING) & (places.parents != NOTHING)
+    return _Copies(places.children[are_both_here], places.parents[are_both_here])
 
 
 def _best_allowed(scores: Tensor, width: int, rules: RowRules) -> tuple[Tensor, Tensor]:
