@@ -90,9 +90,7 @@ def top_items(
         columns_of_items = _columns_of_items(chosen, len(items))
         table = items[chosen]
         rules = rules.among(chosen)
-    copies = None
-    if parents is not None:
-        copies = _copies(parents, chosen)
+    copies = _copies(parents, chosen)
     width = min(k, len(table))
     top = TopItems(
         torch.full((len(users), width), NOTHING),
@@ -108,9 +106,7 @@ def top_items(
         block = users[start : start + users_at_once]
         end = start + len(block)
         scores = times_transposed(block, table, out=buffer[: len(block)])
-        if copies is not None:
-            # Products may round equal columns differently, and a new item must not pass its parent.
-            scores[:, copies.children] = scores[:, copies.parents]
+        copies.write(scores)
         if walks is not None:
             started = walks.histories.select(np.arange(start, end))
             walks.walks.add_to(scores, started, chosen=chosen_columns)
@@ -135,8 +131,16 @@ class _Copies(NamedTuple):
     children: Tensor
     parents: Tensor
 
+    def write(self, scores: Tensor) -> None:
+        """Products may round equal columns differently, and a new item must not pass its parent."""
+        if len(self.children):
+            scores[:, self.children] = scores[:, self.parents]
 
-def _copies(parents: Tensor, chosen: Tensor | None) -> _Copies:
+
+def _copies(parents: Tensor | None, chosen: Tensor | None) -> _Copies:
+    if parents is None:
+        nothing = torch.zeros(0, dtype=torch.int64)
+        return _Copies(nothing, nothing)
     children = torch.nonzero(parents != torch.arange(len(parents))).flatten()
     if chosen is None:
         return _Copies(children, parents[children])
