@@ -43,7 +43,7 @@ def regression_matrix(
 
 
 def _among(interactions: Interactions, items: np.ndarray) -> Interactions:
-    """The pairs with some of the items, which are numbered anew."""
+    """The pairs with some of the items, whose rows count from 0."""
     places = np.full(interactions.n_items, -1)
     places[items] = np.arange(len(items))
     kept = interactions.select(places[interactions.items] >= 0)
