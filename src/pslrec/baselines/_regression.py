@@ -1,13 +1,25 @@
 """What each item of a history says about every other one, by the regression of EASE."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from pslrec.baselines._base import binary_matrix
 from pslrec.baselines.ease import EASE
 from pslrec.data import Interactions, Vocabulary
 
 # For each item, on average. Beside vectors, which know of the rest, so many are nearly as good as all.
 _ENTRIES_PER_ITEM = 200
+# Relative to the largest number of the inverse.
+_LARGEST_ERROR = 0.01
+_ROWS = 1024
+
+
+class _QuickEASE(EASE):
+    """EASE in half the time and two thirds of the memory."""
+
+    precision: ClassVar[type[np.floating[Any]]] = np.float32
 
 
 def regression_matrix(
@@ -34,12 +46,24 @@ def regression_matrix(
     by_popularity = np.argsort(-interactions.item_counts(), kind="stable")
     items = np.sort(by_popularity[:most_items])
     popular = _among(interactions, items)
-    weights = EASE(regularization=regularization).fit(popular).weights.numpy()
-    _cut(weights, _ENTRIES_PER_ITEM * len(items))
-    starts, ends = weights.nonzero()
+    regression = _regression_for(popular, regularization)
+    weights = regression(regularization=regularization).fit(popular).weights.numpy()
+    starts, ends = _places_of_largest(weights, _ENTRIES_PER_ITEM * len(items))
     parts = (weights[starts, ends], (items[starts], items[ends]))
     n_items = interactions.n_items
     return csr_matrix(parts, shape=(n_items, n_items))
+
+
+def _regression_for(interactions: Interactions, regularization: float) -> type[EASE]:
+    """In single precision, unless so little regularization would leave too few digits."""
+    histories = binary_matrix(interactions)
+    lengths = histories.sum(axis=1)
+    # No eigenvalue of the matrix of items by items is above its largest sum of a row.
+    largest = float((histories.T @ lengths).max())
+    error = float(np.finfo(np.float32).eps) * largest / regularization
+    if error > _LARGEST_ERROR:
+        return EASE
+    return _QuickEASE
 
 
 def _among(interactions: Interactions, items: np.ndarray) -> Interactions:
@@ -51,11 +75,20 @@ def _among(interactions: Interactions, items: np.ndarray) -> Interactions:
     return Interactions(kept.users, places[kept.items], kept.user_vocabulary, numbers)
 
 
-def _cut(weights: np.ndarray, n_kept: int) -> None:
-    """Set all but the largest weights to 0."""
-    if n_kept >= weights.size:
-        return
-    sizes = np.abs(weights).ravel()
-    sizes.partition(sizes.size - n_kept)
-    smallest_kept = sizes[sizes.size - n_kept]
-    weights[np.abs(weights) < smallest_kept] = 0.0
+def _places_of_largest(weights: np.ndarray, n_kept: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of the largest weights, whatever their sign; ties may add some."""
+    smallest_kept = np.float32(0.0)
+    if n_kept < weights.size:
+        sizes = np.abs(weights).ravel()
+        sizes.partition(sizes.size - n_kept)
+        smallest_kept = sizes[sizes.size - n_kept]
+    starts = []
+    ends = []
+    # A block at a time: the matrix is the largest thing in memory.
+    for first in range(0, len(weights), _ROWS):
+        block = weights[first : first + _ROWS]
+        is_kept = (np.abs(block) >= smallest_kept) & (block != 0)
+        rows, columns = np.nonzero(is_kept)
+        starts.append(first + rows)
+        ends.append(columns)
+    return np.concatenate(starts), np.concatenate(ends)

@@ -3,7 +3,7 @@
 It is strong on sparse data, but it inverts a matrix as wide as the catalogue.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -45,6 +45,8 @@ class EASE(Baseline):
     search_space: ClassVar[SearchSpace] = {
         "regularization": (10.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
     }
+    # What the matrix is inverted in.
+    precision: ClassVar[type[np.floating[Any]]] = np.float64
 
     def __init__(
         self,
@@ -55,9 +57,9 @@ class EASE(Baseline):
         self.regularization = positive_number("regularization", regularization)
         self.memory_budget = memory_budget
 
-    @staticmethod
-    def memory_needed(n_items: int) -> int:
-        """Bytes that fitting needs: a float64 and a float32 matrix of items by items.
+    @classmethod
+    def memory_needed(cls, n_items: int) -> int:
+        """Bytes that fitting needs: two matrices of items by items, that of the weights in float32.
 
         Args:
             n_items: of the catalogue.
@@ -65,7 +67,8 @@ class EASE(Baseline):
         >>> EASE.memory_needed(10_000) / 1e9
         1.2
         """
-        return 12 * n_items**2
+        bytes_of_pair = np.dtype(cls.precision).itemsize + np.dtype(np.float32).itemsize
+        return bytes_of_pair * n_items**2
 
     def _fit(self, interactions: Interactions) -> None:
         needed = self.memory_needed(interactions.n_items)
@@ -80,11 +83,13 @@ class EASE(Baseline):
         scale = 1.0 / np.diagonal(inverse)
         weights = np.empty(inverse.shape, dtype=np.float32)
         for start in range(0, len(weights), _ROWS):
-            rows = slice(start, start + _ROWS)
+            stop = min(start + _ROWS, len(weights))
+            rows = slice(start, stop)
             # Only the upper triangle holds the inverse; the rest of these rows is its mirror image.
-            upper = np.triu(inverse[rows], k=start)
-            lower = np.tril(inverse[:, rows].T, k=start - 1)
-            weights[rows] = upper + lower
+            weights[rows, stop:] = inverse[rows, stop:]
+            weights[rows, :start] = inverse[:start, rows].T
+            corner = inverse[rows, rows]
+            weights[rows, rows] = np.triu(corner) + np.triu(corner, k=1).T
             weights[rows] *= -scale
         # An item must not explain itself.
         np.fill_diagonal(weights, 0.0)
@@ -96,7 +101,7 @@ class EASE(Baseline):
 
     def _inverse_upper(self, histories: csr_matrix) -> np.ndarray:
         n_items = histories.shape[1]
-        gram = np.empty((n_items, n_items))
+        gram = np.empty((n_items, n_items), dtype=self.precision)
         by_item = histories.T.tocsr()
         for start in range(0, n_items, _ROWS):
             rows = slice(start, start + _ROWS)
@@ -105,9 +110,10 @@ class EASE(Baseline):
         gram[np.diag_indices_from(gram)] += self._penalty(histories)
         # LAPACK stores columns first, so its lower triangle of the transpose is our upper one. All
         # of it happens in place: the matrix is the largest thing in memory.
-        inverse, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
+        factorize, invert = lapack.get_lapack_funcs(("potrf", "potri"), dtype=self.precision)
+        inverse, failed = factorize(gram.T, lower=1, overwrite_a=1, clean=0)
         if not failed:
-            inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
+            inverse, failed = invert(inverse, lower=1, overwrite_c=1)
         if failed:
             raise ValueError(
                 f"`regularization` of {self.regularization} is too small to invert the item matrix"

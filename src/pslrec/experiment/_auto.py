@@ -76,8 +76,8 @@ MORE_POPULARITY = (0.6, 0.9)
 # Where tries are short, more of it is tried only if nearly everything is popularity: if the same list
 # for everybody has this share of the best value so far.
 POPULARITY_ALONE = 0.6
-# A regression beside walks inverts a matrix of items by items. For so many it takes some seconds, for
-# those that `best` takes on minutes.
+# A regression beside walks inverts a matrix of items by items. For so many, the most popular ones of a
+# larger catalogue, it takes a second, for those that `best` takes on up to a minute.
 ITEMS_OF_QUICK_REGRESSION = 6_000
 # Dimensions of `best`, tried one after the other as long as they help.
 DIMENSIONS = (64, 256, 512, 1024)
@@ -242,11 +242,8 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         # After training, as they are weighed against its vectors.
         "walks.weight": "auto",
     }
-    is_quick = data.train.n_items <= ITEMS_OF_QUICK_REGRESSION and not is_fast
-    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
-    if is_weight_open and (is_quick or config.auto.mode == "best"):
-        # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
-        settings["walks.regression"] = "auto"
+    if not is_fast:
+        settings |= _ruled_regression(config, given, data.train.n_items)
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
@@ -256,6 +253,18 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     if is_fast and temperature is not None:
         settings[temperature] = 1 / FIRST_EXPONENTS[int(is_plenty)]
     return {name: value for name, value in settings.items() if name not in given}
+
+
+def _ruled_regression(config: RunConfig, given: set[str], n_items: int) -> dict[str, Any]:
+    """Whether a regression is looked for, and of how many items; given settings may be among these."""
+    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
+    if not is_weight_open:
+        # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
+        return {}
+    settings: dict[str, Any] = {"walks.regression": "auto"}
+    if config.auto.mode != "best" and n_items > ITEMS_OF_QUICK_REGRESSION:
+        settings["walks.regression_items"] = ITEMS_OF_QUICK_REGRESSION
+    return settings
 
 
 def batch_for(n_pairs: int) -> int:

@@ -36,6 +36,7 @@ TRANSITION = "walks.transition_exponent"
 POPULARITY = "walks.popularity_exponent"
 REGRESSION = "walks.regression"
 REGULARIZATION = "walks.regularization"
+REGRESSION_ITEMS = "walks.regression_items"
 WORDS = {WEIGHT: "walks", REGRESSION: "regression"}
 # What is tried, from the first place in the direction that improves. The weights are for half
 # cosines; other scores may have any scale.
@@ -50,6 +51,8 @@ GRIDS: dict[str, tuple[float, ...]] = {
 # Each takes an inversion of its own. The first step is to the smaller one, which is more often better
 # beside vectors.
 REGULARIZATIONS = (200.0, 50.0, 10.0)
+# They are told apart by a regression of so many items, which takes a tenth of a second.
+ITEMS_OF_TRY = 3_000
 # The standard deviation of the half cosines of a user with all items, about.
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
@@ -136,12 +139,11 @@ def _as_given(config: RunConfig, data: TrainingData) -> Walks:
         )
     if not section.regression:
         return walks
-    matrix = _fitted_regression(config, data, section.regularization)
+    matrix = _fitted_regression(data, section.regularization, section.regression_items)
     return walks.beside(matrix, float(section.regression))
 
 
-def _fitted_regression(config: RunConfig, data: TrainingData, regularization: float) -> csr_matrix:
-    most_items = config.walks.regression_items
+def _fitted_regression(data: TrainingData, regularization: float, most_items: int) -> csr_matrix:
     try:
         return regression_matrix(data.train, regularization=regularization, most_items=most_items)
     except (ValueError, MemoryError) as error:
@@ -242,7 +244,7 @@ class _Search:
         self._vectors = model.vector_scorer()
         self._listeners = listeners
         self._counted: dict[tuple[float, float], Walks] = {}
-        self._regressions: dict[float, csr_matrix] = {}
+        self._regressions: dict[tuple[float, int], csr_matrix] = {}
         # Weights that are not searched stay as they are.
         self._given: dict[str, float] = {}
         for name, weight in (
@@ -268,6 +270,7 @@ class _Search:
             POPULARITY: section.popularity_exponent,
             REGRESSION: 0.0,
             REGULARIZATION: section.regularization,
+            REGRESSION_ITEMS: min(section.regression_items, self._data.train.n_items),
         }
         settings |= self._given
         said = []
@@ -341,9 +344,12 @@ class _Search:
         return settings, f"{sentence}; with it, the best weight of walks is {weight:g}"
 
     def _best_regression(self, before: dict[str, float]) -> dict[str, float]:
-        settings = self._climb({**before, REGRESSION: FIRST_WEIGHT}, REGRESSION, WEIGHTS)
-        for name in self._chosen_among([REGULARIZATION]):
-            settings = self._climb(settings, name, REGULARIZATIONS)
+        settings = {**before, REGRESSION: FIRST_WEIGHT}
+        if self._chosen_among([REGULARIZATION]):
+            settings[REGRESSION_ITEMS] = min(ITEMS_OF_TRY, before[REGRESSION_ITEMS])
+            settings = self._climb(settings, REGRESSION, WEIGHTS)
+            settings = self._climb(settings, REGULARIZATION, REGULARIZATIONS)
+            settings[REGRESSION_ITEMS] = before[REGRESSION_ITEMS]
         settings = self._climb(settings, REGRESSION, WEIGHTS)
         if self._config.walks.weight == "auto":
             settings = self._climb(settings, WEIGHT, LESS_WEIGHTS)
@@ -416,12 +422,10 @@ class _Search:
             walks = replace(self._walks(settings), weight=self._weight(settings, WEIGHT))
         if not settings[REGRESSION]:
             return walks
-        regularization = settings[REGULARIZATION]
-        if regularization not in self._regressions:
-            matrix = _fitted_regression(self._config, self._data, regularization)
-            self._regressions[regularization] = matrix
-        matrix = self._regressions[regularization]
-        return walks.beside(matrix, self._weight(settings, REGRESSION))
+        key = (settings[REGULARIZATION], int(settings[REGRESSION_ITEMS]))
+        if key not in self._regressions:
+            self._regressions[key] = _fitted_regression(self._data, *key)
+        return walks.beside(self._regressions[key], self._weight(settings, REGRESSION))
 
     def _walks(self, settings: Mapping[str, float]) -> Walks:
         key = (settings[TRANSITION], settings[POPULARITY])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pslrec.baselines import EASE, _regression, regression_matrix
+from pslrec.baselines import EASE, _regression, ease, regression_matrix
 from pslrec.baselines._base import binary_matrix
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
@@ -19,14 +19,26 @@ def log() -> Interactions:
 def test_small_catalogues_keep_every_weight(log: Interactions) -> None:
     expected = EASE(regularization=7.0).fit(log).weights.numpy()
     found = regression_matrix(log, regularization=7.0, most_items=N_ITEMS).toarray()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_little_regularization_takes_double_precision(log: Interactions) -> None:
+    """In single precision, so few digits would be left that the weights came from rounding."""
+    expected = EASE(regularization=1e-4).fit(log).weights.numpy()
+    found = regression_matrix(log, regularization=1e-4, most_items=N_ITEMS).toarray()
     np.testing.assert_array_equal(found, expected)
+
+
+def test_single_precision_needs_less_memory() -> None:
+    assert _regression._QuickEASE.memory_needed(1_000) == 8e6
+    assert EASE.memory_needed(1_000) == 12e6
 
 
 def test_the_largest_weights_of_all_items_are_kept(
     log: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_regression, "_ENTRIES_PER_ITEM", 4)
-    weights = EASE(regularization=7.0).fit(log).weights.numpy()
+    weights = _regression._QuickEASE(regularization=7.0).fit(log).weights.numpy()
     found = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
     by_size = np.sort(np.abs(weights).ravel())[::-1]
     assert found.nnz == 4 * N_ITEMS
@@ -48,3 +60,13 @@ def test_of_large_catalogues_the_most_popular_items_take_part(log: Interactions)
     np.fill_diagonal(expected, 0.0)
     np.testing.assert_allclose(found.toarray()[np.ix_(popular, popular)], expected, atol=1e-5)
     assert found.nnz == 9 * 8
+
+
+def test_large_matrices_are_read_in_blocks(
+    log: Interactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
+    monkeypatch.setattr(_regression, "_ROWS", 4)
+    monkeypatch.setattr(ease, "_ROWS", 7)
+    in_blocks = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
+    np.testing.assert_array_equal(in_blocks.toarray(), whole.toarray())

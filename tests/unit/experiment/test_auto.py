@@ -162,11 +162,13 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
     assert "loss.temperature" not in ruled_settings(open_config("fast", loss__name="bpr"), data)
 
 
-def test_a_regression_is_looked_for_where_it_is_quick(
+def test_a_regression_is_looked_for_of_as_many_items_as_are_quick(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "walks.regression"
+    n_items = "walks.regression_items"
     assert ruled_settings(open_config(), data)[name] == "auto"
+    assert n_items not in ruled_settings(open_config(), data)
     assert name not in ruled_settings(open_config("fast"), data)
     # The default, said aloud.
     assert ruled_settings(open_config(walks__weight="auto"), data)[name] == "auto"
@@ -174,8 +176,12 @@ def test_a_regression_is_looked_for_where_it_is_quick(
     assert name not in ruled_settings(open_config(walks__weight=0.0), data)
     assert name not in ruled_settings(open_config(walks__regression=2.0), data)
     monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
-    assert name not in ruled_settings(open_config(), data)
+    assert ruled_settings(open_config(), data)[name] == "auto"
+    assert ruled_settings(open_config(), data)[n_items] == 10
+    assert n_items not in ruled_settings(open_config(walks__regression_items=20), data)
+    assert n_items not in ruled_settings(open_config(walks__weight=0.0), data)
     assert ruled_settings(open_config("best"), data)[name] == "auto"
+    assert n_items not in ruled_settings(open_config("best"), data)
 
 
 def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:

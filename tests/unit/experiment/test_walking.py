@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from pslrec import Recommender
 from pslrec.config import RunConfig
@@ -342,6 +343,28 @@ def test_a_regression_is_taken_where_counts_mislead() -> None:
     # As it was chosen, without a search.
     again = run(RunConfig.checked(tomllib.loads(result.config.to_toml())), data=dataset)
     assert again.metrics["test"] == result.metrics["test"]
+
+
+def test_the_regularization_is_chosen_with_few_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[tuple[float, int]] = []
+    fit = walking.regression_matrix
+
+    def remembered(data: Interactions, *, regularization: float, most_items: int) -> csr_matrix:
+        fitted.append((regularization, most_items))
+        return fit(data, regularization=regularization, most_items=most_items)
+
+    monkeypatch.setattr(walking, "regression_matrix", remembered)
+    monkeypatch.setattr(walking, "ITEMS_OF_TRY", 40)
+    section = run(configured(walks__regression="auto"), data=recipes()).config.walks
+    *tries, final = fitted
+    assert len(tries) >= 2
+    assert {n_items for _, n_items in tries} == {40}
+    assert final == (section.regularization, 80)
+    # Nothing has to be chosen with fewer items where it was given.
+    fitted.clear()
+    options = {"walks__regression": "auto", "walks__regularization": 20.0}
+    run(configured(**options), data=recipes())
+    assert fitted == [(20.0, 80)]
 
 
 def test_a_regression_may_stand_alone() -> None:
