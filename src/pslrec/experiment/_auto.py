@@ -56,6 +56,12 @@ RATE_OF_TRY = 3.0
 # `fast` is a single try, of so many steps and so many looks at every pair.
 STEPS_OF_FAST = 120
 EPOCHS_OF_FAST = 3
+# Of plenty of data it looks at so many pairs, twice at each at least. Steps are larger there, as every
+# step moves whole tables.
+PAIRS_OF_FAST = 1_000_000
+FEWEST_EPOCHS_OF_FAST = 2
+STEPS_PER_EPOCH_OF_FAST = 60
+LARGEST_BATCH_OF_FAST = 8192
 # 1 / temperature, in steps small enough that the best one is never missed by much. Whole numbers
 # have a closed form for PSL-relu.
 EXPONENTS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40)
@@ -212,18 +218,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     n_pairs = max(len(data.train), 1)
     is_plenty = n_pairs >= PAIRS_OF_PLENTY
     is_fast = config.auto.mode == "fast"
-    batch_pairs = config.sampling.batch_pairs
-    if "sampling.batch_pairs" not in given:
-        batch_pairs = batch_for(n_pairs)
-    n_steps = math.ceil(n_pairs / batch_pairs)
     options = config.resolved().backbone.options()
-    epochs = epochs_for(n_steps, n_pairs)
-    if is_fast:
-        epochs_of_fast = max(math.ceil(STEPS_OF_FAST / n_steps), EPOCHS_OF_FAST)
-        epochs = min(epochs_of_fast, epochs)
-    if options.get("predicts") == "hidden":
-        # About half as many positives per epoch.
-        epochs *= 2
     # The learning rate follows from it before a backbone is built, which would check it.
     dimension = whole_number("dimension", options.get("dimension", 64))
     rate = BACKBONES[config.backbone.name].auto_rate
@@ -231,6 +226,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         rate *= RATE_OF_PLENTY
     if is_fast:
         rate *= RATE_OF_TRY
+    batch_pairs, epochs = _ruled_length(config, given, n_pairs)
     settings = {
         "sampling.negatives": "auto",
         "sampling.batch_pairs": batch_pairs,
@@ -255,6 +251,27 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in given}
 
 
+def _ruled_length(config: RunConfig, given: set[str], n_pairs: int) -> tuple[int, int]:
+    """Pairs of a step, which may be given, and epochs."""
+    is_fast = config.auto.mode == "fast"
+    is_short = is_fast and n_pairs >= PAIRS_OF_PLENTY
+    batch_pairs = batch_for(n_pairs)
+    if is_short:
+        batch_pairs = batch_for(n_pairs, STEPS_PER_EPOCH_OF_FAST, LARGEST_BATCH_OF_FAST)
+    if "sampling.batch_pairs" in given:
+        batch_pairs = config.sampling.batch_pairs
+    n_steps = math.ceil(n_pairs / batch_pairs)
+    epochs = epochs_for(n_steps, n_pairs)
+    if is_short:
+        epochs = max(math.ceil(PAIRS_OF_FAST / n_pairs), FEWEST_EPOCHS_OF_FAST)
+    elif is_fast:
+        epochs = min(epochs, max(math.ceil(STEPS_OF_FAST / n_steps), EPOCHS_OF_FAST))
+    if config.resolved().backbone.options().get("predicts") == "hidden":
+        # About half as many positives per epoch.
+        epochs *= 2
+    return batch_pairs, epochs
+
+
 def _ruled_regression(config: RunConfig, given: set[str], n_items: int) -> dict[str, Any]:
     """Whether a regression is looked for, and of how many items; given settings may be among these."""
     is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
@@ -267,15 +284,20 @@ def _ruled_regression(config: RunConfig, given: set[str], n_items: int) -> dict[
     return settings
 
 
-def batch_for(n_pairs: int) -> int:
+def batch_for(n_pairs: int, n_steps: int = STEPS_PER_EPOCH, largest: int = LARGEST_BATCH) -> int:
     """Pairs of a step: a power of two.
+
+    Args:
+        n_pairs: of an epoch.
+        n_steps: that an epoch should have, about.
+        largest: more steps are made rather than larger ones.
 
     >>> [batch_for(n_pairs) for n_pairs in (2_000, 34_000, 165_000, 10_000_000)]
     [256, 1024, 4096, 4096]
     """
-    wanted = max(n_pairs / STEPS_PER_EPOCH, 1.0)
+    wanted = max(n_pairs / n_steps, 1.0)
     power_of_two: int = 2 ** round(math.log2(wanted))
-    return min(max(power_of_two, SMALLEST_BATCH), LARGEST_BATCH)
+    return min(max(power_of_two, SMALLEST_BATCH), largest)
 
 
 def epochs_for(n_steps: int, n_pairs: int) -> int:

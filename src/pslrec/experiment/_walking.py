@@ -48,6 +48,9 @@ GRIDS: dict[str, tuple[float, ...]] = {
     POPULARITY: (0.0, 0.2, 0.4, 0.6),
     TRANSITION: (0.5, 0.8),
 }
+# From the middle no better place is far. Whoever starts at 0.2 and 0.8 may be led past it, as what is best
+# for one exponent depends on the other one.
+FIRST_EXPONENTS = {POPULARITY: 0.4, TRANSITION: 0.5}
 # Each takes an inversion of its own. The first step is to the smaller one, which is more often better
 # beside vectors.
 REGULARIZATIONS = (200.0, 50.0, 10.0)
@@ -60,6 +63,7 @@ USERS_OF_SPREAD = 100
 # users of most data sets, and some thousands where there are many items. Only where these cannot tell
 # whether walks help are all users of the validation part asked.
 SCORES_OF_TRY = 1.6e8
+SCORES_OF_FAST_TRY = 5e7
 FEWEST_RANKED = 1_000
 FEWEST_COMPARED = 100
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
@@ -259,7 +263,10 @@ class _Search:
         n_users = data.dataset.n_users
         # Those that training asks after an epoch.
         self._n_validated = config.evaluation.n_validation_users(n_users) or n_users
-        self._n_users = max(int(SCORES_OF_TRY / data.train.n_items), FEWEST_RANKED)
+        n_scores = SCORES_OF_TRY
+        if config.auto.mode == "fast":
+            n_scores = SCORES_OF_FAST_TRY
+        self._n_users = max(int(n_scores / data.train.n_items), FEWEST_RANKED)
 
     def run(self) -> Found:
         """The best settings, and why; weights of 0 for what does not help by more than chance."""
@@ -312,7 +319,10 @@ class _Search:
 
     def _with_walks(self, before: dict[str, float]) -> tuple[dict[str, float], str]:
         """The settings with walks, if these help, and what there is to say."""
-        settings = self._climb({**before, WEIGHT: FIRST_WEIGHT}, WEIGHT, WEIGHTS)
+        settings = {**before, WEIGHT: FIRST_WEIGHT}
+        for name in self._chosen_among(FIRST_EXPONENTS):
+            settings[name] = FIRST_EXPONENTS[name]
+        settings = self._climb(settings, WEIGHT, WEIGHTS)
         for name in self._chosen_among(GRIDS):
             settings = self._climb(settings, name, GRIDS[name])
         settings = self._climb(settings, WEIGHT, WEIGHTS)

@@ -151,6 +151,32 @@ def test_fast_looks_at_every_pair_a_few_times_where_an_epoch_is_long(data: Train
     assert fast["training.epochs"] == _auto.EPOCHS_OF_FAST
 
 
+def test_fast_looks_at_a_million_pairs_of_plenty_of_data(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(_auto, "PAIRS_OF_FAST", 5 * len(data.train))
+    assert ruled_settings(open_config("fast"), data)["training.epochs"] == 5
+    # Twice at every pair at least.
+    monkeypatch.setattr(_auto, "PAIRS_OF_FAST", 1)
+    assert ruled_settings(open_config("fast"), data)["training.epochs"] == 2
+    # It is about `fast` alone.
+    assert ruled_settings(open_config(), data)["training.epochs"] == _auto.EPOCHS_OF_PLENTY
+
+
+def test_fast_makes_large_steps_on_plenty_of_data(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert batch_for(10**9, 60, 8192) == batch_for(60 * 8192, 60, 8192) == 8192
+    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(_auto, "STEPS_PER_EPOCH_OF_FAST", 1)
+    monkeypatch.setattr(_auto, "LARGEST_BATCH_OF_FAST", 300)
+    name = "sampling.batch_pairs"
+    assert ruled_settings(open_config("fast"), data)[name] == 300
+    assert ruled_settings(open_config(), data)[name] < 300
+    assert name not in ruled_settings(open_config("fast", sampling__batch_pairs=4), data)
+
+
 def test_fast_takes_a_lower_temperature_on_plenty_of_data(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

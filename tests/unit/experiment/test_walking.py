@@ -137,6 +137,17 @@ def test_all_users_are_asked_where_a_sample_cannot_tell(
     assert result.config.walks.weight > 0
 
 
+def test_fast_asks_fewer_users(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "SCORES_OF_FAST_TRY", 100 * dataset.n_items)
+    monkeypatch.setattr(walking, "FEWEST_RANKED", 40)
+    for mode, n_asked in (("fast", 100), ("off", N_USERS)):
+        told: list[Event] = []
+        config = configured(auto__mode=mode, loss__temperature=0.1)
+        run(config, data=dataset, listeners=[told.append])
+        (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+        assert f"of {n_asked} users on validation" in chosen
+
+
 def test_a_sample_that_is_behind_asks_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(1)
     users = np.repeat(np.arange(300), 8)
