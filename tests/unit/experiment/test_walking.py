@@ -356,7 +356,9 @@ def test_a_regression_is_taken_where_counts_mislead() -> None:
     assert again.metrics["test"] == result.metrics["test"]
 
 
-def test_the_regularization_is_chosen_with_few_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_regularization_of_many_items_is_chosen_with_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fitted: list[tuple[float, int]] = []
     fit = walking.regression_matrix
 
@@ -365,13 +367,20 @@ def test_the_regularization_is_chosen_with_few_items(monkeypatch: pytest.MonkeyP
         return fit(data, regularization=regularization, most_items=most_items)
 
     monkeypatch.setattr(walking, "regression_matrix", remembered)
+    monkeypatch.setattr(walking, "MANY_ITEMS", 80)
     monkeypatch.setattr(walking, "ITEMS_OF_TRY", 40)
     section = run(configured(walks__regression="auto"), data=recipes()).config.walks
     *tries, final = fitted
     assert len(tries) >= 2
     assert {n_items for _, n_items in tries} == {40}
     assert final == (section.regularization, 80)
-    # Nothing has to be chosen with fewer items where it was given.
+    # All take part where they are few.
+    monkeypatch.setattr(walking, "MANY_ITEMS", 81)
+    fitted.clear()
+    run(configured(walks__regression="auto"), data=recipes())
+    assert {n_items for _, n_items in fitted} == {80}
+    # Nothing has to be chosen where it was given.
+    monkeypatch.setattr(walking, "MANY_ITEMS", 80)
     fitted.clear()
     options = {"walks__regression": "auto", "walks__regularization": 20.0}
     run(configured(**options), data=recipes())
