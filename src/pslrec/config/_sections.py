@@ -365,9 +365,10 @@ class WalksSection(Section):
     regression_items: int = Field(
         20_000,
         ge=1,
-        # Its matrix has 8 GB then.
+        # Its matrices have 8 GB then, in double precision.
         le=25_000,
-        description="items of the regression, the most popular ones; they take 12 bytes a pair of items",
+        description="items of the regression, the most popular ones; they take 8 bytes a pair of items, "
+        "or 12 where little regularization asks for double precision",
     )
 
     @property
