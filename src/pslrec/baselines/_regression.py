@@ -46,24 +46,33 @@ def regression_matrix(
     by_popularity = np.argsort(-interactions.item_counts(), kind="stable")
     items = np.sort(by_popularity[:most_items])
     popular = _among(interactions, items)
-    regression = _regression_for(popular, regularization)
-    weights = regression(regularization=regularization).fit(popular).weights.numpy()
+    weights = _weights(popular, regularization)
     starts, ends = _places_of_largest(weights, _ENTRIES_PER_ITEM * len(items))
     parts = (weights[starts, ends], (items[starts], items[ends]))
     n_items = interactions.n_items
     return csr_matrix(parts, shape=(n_items, n_items))
 
 
-def _regression_for(interactions: Interactions, regularization: float) -> type[EASE]:
-    """In single precision, unless so little regularization would leave too few digits."""
+def _weights(interactions: Interactions, regularization: float) -> np.ndarray:
+    """Those of EASE, in single precision unless that may leave too few digits."""
+    if _is_precise(interactions, regularization):
+        try:
+            return _QuickEASE(regularization=regularization).fit(interactions).weights.numpy()
+        except ValueError:
+            # Rounding has made the matrix singular. EASE itself says what else may be wrong.
+            pass
+    return EASE(regularization=regularization).fit(interactions).weights.numpy()
+
+
+def _is_precise(interactions: Interactions, regularization: float) -> bool:
+    """Whether single precision is enough, by an estimate of what rounding does to the inverse."""
     histories = binary_matrix(interactions)
     lengths = histories.sum(axis=1)
-    # No eigenvalue of the matrix of items by items is above its largest sum of a row.
+    # No eigenvalue of the matrix of items by items is above its largest sum of a row, and none of it
+    # and the regularization together is below the latter.
     largest = float((histories.T @ lengths).max())
     error = float(np.finfo(np.float32).eps) * largest / regularization
-    if error > _LARGEST_ERROR:
-        return EASE
-    return _QuickEASE
+    return error <= _LARGEST_ERROR
 
 
 def _among(interactions: Interactions, items: np.ndarray) -> Interactions:
@@ -82,6 +91,7 @@ def _places_of_largest(weights: np.ndarray, n_kept: int) -> tuple[np.ndarray, np
         sizes = np.abs(weights).ravel()
         sizes.partition(sizes.size - n_kept)
         smallest_kept = sizes[sizes.size - n_kept]
+        del sizes
     starts = []
     ends = []
     # A block at a time: the matrix is the largest thing in memory.

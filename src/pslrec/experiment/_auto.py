@@ -238,8 +238,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         # After training, as they are weighed against its vectors.
         "walks.weight": "auto",
     }
-    if not is_fast:
-        settings |= _ruled_regression(config, given, data.train.n_items)
+    settings |= _ruled_regression(config, given, data.train.n_items)
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
@@ -274,12 +273,18 @@ def _ruled_length(config: RunConfig, given: set[str], n_pairs: int) -> tuple[int
 
 def _ruled_regression(config: RunConfig, given: set[str], n_items: int) -> dict[str, Any]:
     """Whether a regression is looked for, and of how many items; given settings may be among these."""
-    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
-    if not is_weight_open:
+    settings: dict[str, Any] = {}
+    if "walks.regression" in given:
+        is_looked_for = config.walks.regression == "auto"
+    else:
         # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
-        return {}
-    settings: dict[str, Any] = {"walks.regression": "auto"}
-    if config.auto.mode != "best" and n_items > ITEMS_OF_QUICK_REGRESSION:
+        is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
+        is_looked_for = is_weight_open and config.auto.mode != "fast"
+        if is_looked_for:
+            settings["walks.regression"] = "auto"
+    # `best` takes its time.
+    is_limited = config.auto.mode != "best" and n_items > ITEMS_OF_QUICK_REGRESSION
+    if is_looked_for and is_limited:
         settings["walks.regression_items"] = ITEMS_OF_QUICK_REGRESSION
     return settings
 
@@ -550,7 +555,7 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._plan.is_thorough
-        # A regression would take minutes where there are many items, for every try again.
+        # A regression would take a minute where there are many items, for every try again.
         overrides: dict[str, Any] = {"training.refit": False, "walks.regression": 0.0}
         if epochs is None:
             # Walks help vectors that are not trained to the end more than those that are.

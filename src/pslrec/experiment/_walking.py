@@ -48,14 +48,14 @@ GRIDS: dict[str, tuple[float, ...]] = {
     POPULARITY: (0.0, 0.2, 0.4, 0.6),
     TRANSITION: (0.5, 0.8),
 }
-# From the middle no better place is far. Whoever starts at 0.2 and 0.8 may be led past it, as what is best
-# for one exponent depends on the other one.
+# Where the search begins. What is best for one exponent depends on the other one, so it matters; this was
+# found by trying (decision 19).
 FIRST_EXPONENTS = {POPULARITY: 0.4, TRANSITION: 0.5}
 # Each takes an inversion of its own. The first step is to the smaller one, which is more often better
 # beside vectors.
 REGULARIZATIONS = (200.0, 50.0, 10.0)
-# Where a regression has many items, they are told apart by one of so many, which takes a tenth of a
-# second. Where it has few, all take part: near a tie, fewer items may decide another way.
+# Where a regression has many items, its regularization is chosen with fewer, whose matrix is inverted in a
+# tenth of a second. Where it has few, all take part: near a tie, fewer may decide another way.
 MANY_ITEMS = 6_000
 ITEMS_OF_TRY = 3_000
 # The standard deviation of the half cosines of a user with all items, about.

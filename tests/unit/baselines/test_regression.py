@@ -29,6 +29,29 @@ def test_little_regularization_takes_double_precision(log: Interactions) -> None
     np.testing.assert_array_equal(found, expected)
 
 
+def test_double_precision_begins_where_rounding_could_be_seen(log: Interactions) -> None:
+    histories = binary_matrix(log).toarray()
+    largest = (histories.T @ histories).sum(axis=1).max()
+    limit = np.finfo(np.float32).eps * largest / 0.01
+    for factor, expected in ((0.99, EASE), (1.01, _regression._QuickEASE)):
+        regularization = float(factor * limit)
+        weights = expected(regularization=regularization).fit(log).weights.numpy()
+        found = regression_matrix(log, regularization=regularization, most_items=N_ITEMS)
+        np.testing.assert_array_equal(found.toarray(), weights)
+
+
+def test_where_single_precision_fails_double_precision_is_taken(
+    log: Interactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("too small to invert")
+
+    monkeypatch.setattr(_regression._QuickEASE, "_fit", fail)
+    expected = EASE(regularization=7.0).fit(log).weights.numpy()
+    found = regression_matrix(log, regularization=7.0, most_items=N_ITEMS).toarray()
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_single_precision_needs_less_memory() -> None:
     assert _regression._QuickEASE.memory_needed(1_000) == 8e6
     assert EASE.memory_needed(1_000) == 12e6
@@ -65,7 +88,9 @@ def test_of_large_catalogues_the_most_popular_items_take_part(log: Interactions)
 def test_large_matrices_are_read_in_blocks(
     log: Interactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_regression, "_ENTRIES_PER_ITEM", 4)
     whole = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
+    assert whole.nnz == 4 * N_ITEMS
     monkeypatch.setattr(_regression, "_ROWS", 4)
     monkeypatch.setattr(ease, "_ROWS", 7)
     in_blocks = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)

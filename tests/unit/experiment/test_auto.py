@@ -188,26 +188,47 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
     assert "loss.temperature" not in ruled_settings(open_config("fast", loss__name="bpr"), data)
 
 
-def test_a_regression_is_looked_for_of_as_many_items_as_are_quick(
-    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+def test_a_regression_is_looked_for_unless_vectors_or_walks_were_asked_for(
+    data: TrainingData,
 ) -> None:
     name = "walks.regression"
-    n_items = "walks.regression_items"
     assert ruled_settings(open_config(), data)[name] == "auto"
-    assert n_items not in ruled_settings(open_config(), data)
+    assert ruled_settings(open_config("best"), data)[name] == "auto"
     assert name not in ruled_settings(open_config("fast"), data)
     # The default, said aloud.
     assert ruled_settings(open_config(walks__weight="auto"), data)[name] == "auto"
     # Vectors alone were asked for, or that many walks.
     assert name not in ruled_settings(open_config(walks__weight=0.0), data)
     assert name not in ruled_settings(open_config(walks__regression=2.0), data)
+
+
+@pytest.mark.parametrize(
+    ("preset", "given", "is_limited"),
+    [
+        ("auto", {}, True),
+        ("auto", {"walks__weight": 0.0, "walks__regression": "auto"}, True),
+        ("fast", {"walks__regression": "auto"}, True),
+        ("fast", {}, False),
+        ("best", {}, False),
+        ("auto", {"walks__regression_items": 20}, False),
+        # Numbers are taken as they are given.
+        ("auto", {"walks__regression": 8.0}, False),
+        ("auto", {"walks__regression": 0.0}, False),
+        ("auto", {"walks__weight": 16.0}, False),
+    ],
+)
+def test_a_regression_that_is_looked_for_has_as_many_items_as_are_quick(
+    data: TrainingData,
+    monkeypatch: pytest.MonkeyPatch,
+    preset: str,
+    given: dict[str, object],
+    is_limited: bool,
+) -> None:
+    name = "walks.regression_items"
+    assert name not in ruled_settings(open_config(preset, **given), data)
     monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
-    assert ruled_settings(open_config(), data)[name] == "auto"
-    assert ruled_settings(open_config(), data)[n_items] == 10
-    assert n_items not in ruled_settings(open_config(walks__regression_items=20), data)
-    assert n_items not in ruled_settings(open_config(walks__weight=0.0), data)
-    assert ruled_settings(open_config("best"), data)[name] == "auto"
-    assert n_items not in ruled_settings(open_config("best"), data)
+    found = ruled_settings(open_config(preset, **given), data)
+    assert found.get(name) == (10 if is_limited else None)
 
 
 def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:

@@ -9,13 +9,13 @@ import torch
 from scipy.sparse import csr_matrix
 
 from pslrec import Recommender
-from pslrec.config import RunConfig
+from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, Interactions
 from pslrec.data._sealing import SealedTestError
 from pslrec.data.splits import iid_split
 from pslrec.errors import ConfigError
+from pslrec.experiment import _auto, evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.experiment import _walking as walking
-from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
 from pslrec.training import Event, WalksChosen, WalksTried
@@ -81,6 +81,34 @@ def test_exponents_that_were_given_are_kept(dataset: Dataset) -> None:
     result = run(configured(walks__popularity_exponent=0.35), data=dataset)
     assert result.config.walks.popularity_exponent == 0.35
     assert "walks.popularity_exponent" not in result.config.auto.chosen
+    # The walks that rank have it, too.
+    again = run(RunConfig.checked(tomllib.loads(result.config.to_toml())), data=dataset)
+    assert result.model.walks is not None
+    assert again.model.walks is not None
+    matrices = [model.walks.matrix.toarray() for model in (result.model, again.model)]
+    np.testing.assert_array_equal(*matrices)
+
+
+def test_the_search_begins_where_it_should(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first exponents, whatever the defaults of given weights are."""
+    counted: list[tuple[float, float]] = []
+    fit = walking.Walks.fit
+
+    def remembered(data: Interactions, **options: float) -> walking.Walks:
+        counted.append((options["transition_exponent"], options["popularity_exponent"]))
+        return fit(data, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(walking.Walks, "fit", remembered)
+    monkeypatch.setattr(
+        walking, "FIRST_EXPONENTS", {walking.POPULARITY: 0.6, walking.TRANSITION: 0.5}
+    )
+    run(configured(), data=dataset)
+    assert counted[0] == (0.5, 0.6)
+    counted.clear()
+    run(configured(walks__popularity_exponent=0.35), data=dataset)
+    assert counted[0] == (0.5, 0.35)
 
 
 def test_few_users_and_no_validation_choose_nothing_and_say_so() -> None:
@@ -385,6 +413,24 @@ def test_the_regularization_of_many_items_is_chosen_with_few(
     options = {"walks__regression": "auto", "walks__regularization": 20.0}
     run(configured(**options), data=recipes())
     assert fitted == [(20.0, 80)]
+
+
+def test_a_regression_of_popular_items_is_repeated_to_the_bit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 60)
+    monkeypatch.setattr(walking, "MANY_ITEMS", 60)
+    monkeypatch.setattr(walking, "ITEMS_OF_TRY", 40)
+    options = {**preset_settings("auto"), **settings(loss__temperature=0.1)}
+    first = run(RunConfig.from_settings(options), data=recipes(), out=tmp_path / "run")
+    assert first.config.walks.regression_items == 60
+    assert first.config.walks.regression != 0
+    written = RunConfig.checked(tomllib.loads((tmp_path / "run" / "config.toml").read_text()))
+    monkeypatch.setattr(walking, "_Search", None)
+    again = run(written, data=recipes(), out=tmp_path / "again")
+    assert again.metrics["test"] == first.metrics["test"]
+    files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("run", "again")]
+    assert files[0] == files[1]
 
 
 def test_a_regression_may_stand_alone() -> None:
