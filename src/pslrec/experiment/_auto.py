@@ -555,11 +555,12 @@ class _Race:
     def _try(self, settings: dict[str, Any], *, epochs: int | str | None = None) -> float:
         """The value of settings on validation: of a training of so many epochs, or of a short one."""
         is_short = epochs is None and not self._plan.is_thorough
-        # A regression would take a minute where there are many items, for every try again.
-        overrides: dict[str, Any] = {"training.refit": False, "walks.regression": 0.0}
+        overrides: dict[str, Any] = {"training.refit": False}
         if epochs is None:
-            # Walks help vectors that are not trained to the end more than those that are.
+            # Walks and a regression help vectors that are not trained to the end more than those that
+            # are.
             overrides["walks.weight"] = 0.0
+            overrides["walks.regression"] = 0.0
             # One look at the end is all that is needed, and nothing is to be stopped early.
             overrides["training.epochs"] = self._plan.epochs
             overrides["training.validate_every"] = self._plan.epochs
@@ -568,6 +569,9 @@ class _Race:
             # Made as the training that follows will be, whose best epoch counts. More dimensions
             # may be at their best long before the end.
             overrides["training.epochs"] = epochs
+            # Only the regression has fewer items: it would take a minute for every try again.
+            n_items = self._complete({}).walks.regression_items
+            overrides["walks.regression_items"] = min(n_items, ITEMS_OF_QUICK_REGRESSION)
         config = self._complete({**settings, **overrides})
         if is_short:
             faster = {"training.learning_rate": RATE_OF_TRY * config.training.learning_rate}

@@ -645,20 +645,27 @@ def test_best_makes_every_whole_training_once(data: TrainingData, given: dict[st
 
 @pytest.mark.usefixtures("short_tries")
 @pytest.mark.parametrize("given", [{}, {"walks__weight": 8.0}])
-def test_best_counts_walks_in_whole_trainings_alone(
-    data: TrainingData, given: dict[str, Any]
+def test_best_counts_walks_and_a_regression_in_whole_trainings_alone(
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
+    """As the training that follows has them; without, `best` ended below `auto` on Electronic."""
+    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
     weights: dict[bool, set[Any]] = {True: set(), False: set()}
 
     def try_out(config: RunConfig, fold: TrainingData) -> float:
-        weights[config.training.patience > 0].add(config.walks.weight)
-        assert config.walks.regression == 0
+        is_whole = config.training.patience > 0
+        weights[is_whole].add((config.walks.weight, config.walks.regression))
+        if is_whole:
+            # A large one would take a minute for every try.
+            assert config.walks.regression_items == 10
         return peak_at(16)(1 / config.loss.options()["temperature"])
 
     chosen, _ = choose_settings(open_config("best", **given), data, try_out)
-    expected = given.get("walks__weight", "auto")
-    assert chosen.walks.weight == expected
-    assert weights == {True: {expected}, False: {0.0}}
+    # Walks that were given stand alone.
+    expected = (8.0, 0.0) if given else ("auto", "auto")
+    assert (chosen.walks.weight, chosen.walks.regression) == expected
+    assert chosen.walks.regression_items > 10
+    assert weights == {True: {expected}, False: {(0.0, 0.0)}}
 
 
 def test_a_dimension_counts_by_its_best_epoch_not_by_its_last(data: TrainingData) -> None:
