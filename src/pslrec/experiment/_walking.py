@@ -435,10 +435,24 @@ class _Search:
             walks = replace(self._walks(settings), weight=self._weight(settings, WEIGHT))
         if not settings[REGRESSION]:
             return walks
-        key = (settings[REGULARIZATION], int(settings[REGRESSION_ITEMS]))
-        if key not in self._regressions:
-            self._regressions[key] = _fitted_regression(self._data, *key)
-        return walks.beside(self._regressions[key], self._weight(settings, REGRESSION))
+        matrix = self._regression(settings[REGULARIZATION], int(settings[REGRESSION_ITEMS]))
+        return walks.beside(matrix, self._weight(settings, REGRESSION))
+
+    def _regression(self, regularization: float, n_items: int) -> csr_matrix:
+        key = (regularization, n_items)
+        if key in self._regressions:
+            return self._regressions[key]
+        failure = ""
+        try:
+            self._regressions[key] = _fitted_regression(self._data, regularization, n_items)
+        except ConfigError as error:
+            failure = str(error)
+        # Memory may run out in one process; the others must not wait for it to evaluate with them.
+        n_failed = torch.tensor([float(bool(failure))])
+        self._group.sum(n_failed)
+        if n_failed > 0:
+            raise ConfigError(failure or "it could not be fitted in another process")
+        return self._regressions[key]
 
     def _walks(self, settings: Mapping[str, float]) -> Walks:
         key = (settings[TRANSITION], settings[POPULARITY])

@@ -13,6 +13,7 @@ from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, Interactions
 from pslrec.data._sealing import SealedTestError
 from pslrec.data.splits import iid_split
+from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.experiment import _auto, evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.experiment import _walking as walking
@@ -521,3 +522,20 @@ def test_a_regression_that_cannot_be_fitted_says_what_to_set(
     assert result.config.walks.regression == 0
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert "regression: none, as a regression on 80 items" in chosen
+
+
+def test_a_regression_that_fails_in_another_process_is_left_out_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or this one would wait for the other one, which evaluates nothing."""
+    assert run(configured(walks__regression="auto"), data=recipes()).config.walks.regression != 0
+
+    def with_one_failure_elsewhere(_: Group, tensor: torch.Tensor) -> None:
+        tensor += 1
+
+    monkeypatch.setattr(Group, "sum", with_one_failure_elsewhere)
+    told: list[Event] = []
+    result = run(configured(walks__regression="auto"), data=recipes(), listeners=[told.append])
+    assert result.config.walks.regression == 0
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "regression: none, as it could not be fitted in another process" in chosen
