@@ -65,7 +65,7 @@ USERS_OF_SPREAD = 100
 # users of most data sets, and some thousands where there are many items. Only where these cannot tell
 # whether walks help are all users of the validation part asked.
 SCORES_OF_TRY = 1.6e8
-SCORES_OF_FAST_TRY = 5e7
+SCORES_OF_FAST_TRY = 8e7
 FEWEST_RANKED = 1_000
 FEWEST_COMPARED = 100
 # The best of a dozen tries leads a little by chance alone, so it must lead by more: so many standard
