@@ -3,7 +3,13 @@
 from pslrec.config._parts import part_settings
 from pslrec.config._presets import DEFAULT_PRESET, PRESETS, preset_settings
 from pslrec.config._run_config import RunConfig, component_options, setting_names
-from pslrec.config._sections import DataSection, NoiseSection, SamplingSection, TrainingSection
+from pslrec.config._sections import (
+    DataSection,
+    NoiseSection,
+    SamplingSection,
+    TrainingSection,
+    WalksSection,
+)
 
 __all__ = [
     "DEFAULT_PRESET",
@@ -13,6 +19,7 @@ __all__ = [
     "RunConfig",
     "SamplingSection",
     "TrainingSection",
+    "WalksSection",
     "component_options",
     "part_settings",
     "preset_settings",

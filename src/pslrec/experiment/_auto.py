@@ -197,9 +197,14 @@ def choose_settings(
     Returns:
         The configuration with all settings, which runs without a race, and the choice.
     """
-    race = _Race(config, data, try_out, listeners)
-    race.run()
-    choice = race.choice()
+    rules = ruled_settings(config, data)
+    why_not = why_no_race(data.dataset)
+    if config.auto.mode == "fast":
+        why_not = "`fast` makes no race"
+    if why_not:
+        choice = Choice(_parts_of(config, rules), rules, why_no_race=why_not)
+    else:
+        choice = _Race(config, data, rules, try_out, listeners).run()
     for listener in listeners:
         listener(SettingsChosen(choice.sentence()))
     names = tuple(sorted(choice.settings))
@@ -328,25 +333,31 @@ def scaled_rate(rate: float, dimension: int) -> float:
     return float(f"{rate * math.sqrt(64 / dimension):.3g}")
 
 
+def _parts_of(config: RunConfig, settings: Mapping[str, Any]) -> str:
+    """Backbone and loss, as a person is told of them."""
+    backbone = settings.get("backbone.name", config.backbone.name)
+    return f"{backbone}, {config.loss.name}"
+
+
 class _Race:
     """Tries temperatures, a learning rate, and dimensions where these are searched."""
 
     def __init__(
-        self, config: RunConfig, data: TrainingData, try_out: TryOut, listeners: Sequence[Listener]
+        self,
+        config: RunConfig,
+        data: TrainingData,
+        rules: dict[str, Any],
+        try_out: TryOut,
+        listeners: Sequence[Listener],
     ) -> None:
         self._config = config
         self._given = config.given()
         self._try_out = try_out
         self._listeners = listeners
-        self._settings = ruled_settings(config, data)
+        self._settings = dict(rules)
         self._tries: list[Tried] = []
         self._remarks: list[str] = []
-        self._why_no_race = why_no_race(data.dataset)
-        if config.auto.mode == "fast":
-            self._why_no_race = "`fast` makes no race"
-        self._plan = Plan(epochs=0, folds=[], n_tries=0, is_thorough=False)
-        if not self._why_no_race:
-            self._plan = plan_of(self._complete({}), data)
+        self._plan = plan_of(self._complete({}), data)
         self._tries_left = self._plan.n_tries
         # Of the settings as they stand.
         self._best = -math.inf
@@ -359,10 +370,8 @@ class _Race:
         everything = {**self._settings, **settings, "auto.mode": "off"}
         return RunConfig.from_settings(everything, base=self._config).resolved()
 
-    def run(self) -> None:
-        """Make all tries, unless nothing is left open or there is nothing to choose by."""
-        if self._why_no_race:
-            return
+    def run(self) -> Choice:
+        """Make all tries, unless nothing is left open."""
         temperature = _temperature_of(self._config, self._given)
         if temperature is not None:
             self._race_temperature(temperature)
@@ -377,14 +386,9 @@ class _Race:
             if temperature is not None and not self._plan.is_thorough:
                 self._look_at_neighbours(temperature)
             self._race_hidden()
-        if not self._tries:
-            self._why_no_race = "all that is raced was given"
-
-    def choice(self) -> Choice:
-        """The settings as they are after the race."""
-        backbone = self._settings.get("backbone.name", self._config.backbone.name)
-        parts = f"{backbone}, {self._config.loss.name}"
-        return Choice(parts, self._settings, self._tries, self._why_no_race, self._remarks)
+        why_not = "" if self._tries else "all that is raced was given"
+        parts = _parts_of(self._config, self._settings)
+        return Choice(parts, self._settings, self._tries, why_not, self._remarks)
 
     def _race_temperature(self, name: str) -> None:
         """Walk from the middle of the grid in the direction in which validation improves."""

@@ -16,7 +16,8 @@ from pslrec.data.splits import iid_split
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.experiment import _auto, evaluate_chosen, evaluate_run, run, train_on_validation
-from pslrec.experiment import _walking as walking
+from pslrec.experiment import _walk_fitting as fitting
+from pslrec.experiment import _walk_search as searching
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
 from pslrec.training import Event, WalksChosen, WalksTried
@@ -73,7 +74,7 @@ def test_what_was_chosen_runs_again_without_a_search(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(configured(), data=dataset)
-    monkeypatch.setattr(walking, "_Search", None)
+    monkeypatch.setattr(searching, "_Search", None)
     again = run(RunConfig.checked(tomllib.loads(first.config.to_toml())), data=dataset)
     assert again.metrics["test"] == first.metrics["test"]
 
@@ -95,16 +96,15 @@ def test_the_search_begins_where_it_should(
 ) -> None:
     """At the first exponents, whatever the defaults of given weights are."""
     counted: list[tuple[float, float]] = []
-    fit = walking.Walks.fit
+    fit = fitting.Walks.fit
 
-    def remembered(data: Interactions, **options: float) -> walking.Walks:
+    def remembered(data: Interactions, **options: float) -> fitting.Walks:
         counted.append((options["transition_exponent"], options["popularity_exponent"]))
         return fit(data, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(walking.Walks, "fit", remembered)
-    monkeypatch.setattr(
-        walking, "FIRST_EXPONENTS", {walking.POPULARITY: 0.6, walking.TRANSITION: 0.5}
-    )
+    monkeypatch.setattr(fitting.Walks, "fit", remembered)
+    first = {"popularity_exponent": 0.6, "transition_exponent": 0.5}
+    monkeypatch.setattr(searching, "FIRST_EXPONENTS", first)
     run(configured(), data=dataset)
     assert counted[0] == (0.5, 0.6)
     counted.clear()
@@ -145,10 +145,10 @@ def test_all_users_are_asked_where_a_sample_cannot_tell(
     validated: str | int,
     n_asked: int,
 ) -> None:
-    monkeypatch.setattr(walking, "SCORES_OF_TRY", 0)
-    monkeypatch.setattr(walking, "FEWEST_RANKED", 40)
-    monkeypatch.setattr(walking, "FEWEST_COMPARED", 10)
-    original = walking._chance
+    monkeypatch.setattr(searching, "SCORES_OF_TRY", 0)
+    monkeypatch.setattr(searching, "FEWEST_RANKED", 40)
+    monkeypatch.setattr(searching, "FEWEST_COMPARED", 10)
+    original = searching._chance
 
     def chance(leads: np.ndarray) -> float:
         if is_in_doubt and len(leads) == 40:
@@ -156,7 +156,7 @@ def test_all_users_are_asked_where_a_sample_cannot_tell(
             return 9.9
         return original(leads)
 
-    monkeypatch.setattr(walking, "_chance", chance)
+    monkeypatch.setattr(searching, "_chance", chance)
     told: list[Event] = []
     config = configured(evaluation__validation_users=validated)
     result = run(config, data=dataset, listeners=[told.append])
@@ -167,8 +167,8 @@ def test_all_users_are_asked_where_a_sample_cannot_tell(
 
 
 def test_fast_asks_fewer_users(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "SCORES_OF_FAST_TRY", 100 * dataset.n_items)
-    monkeypatch.setattr(walking, "FEWEST_RANKED", 40)
+    monkeypatch.setattr(searching, "SCORES_OF_FAST_TRY", 100 * dataset.n_items)
+    monkeypatch.setattr(searching, "FEWEST_RANKED", 40)
     for mode, n_asked in (("fast", 100), ("off", N_USERS)):
         told: list[Event] = []
         config = configured(auto__mode=mode, loss__temperature=0.1)
@@ -181,9 +181,9 @@ def test_a_sample_that_is_behind_asks_nobody_else(monkeypatch: pytest.MonkeyPatc
     draws = np.random.default_rng(1)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([draws.choice(50, size=8, replace=False) for _ in range(300)])
-    monkeypatch.setattr(walking, "SCORES_OF_TRY", 0)
-    monkeypatch.setattr(walking, "FEWEST_RANKED", 150)
-    monkeypatch.setattr(walking._Search, "_values_with", lambda *_: np.zeros(150))
+    monkeypatch.setattr(searching, "SCORES_OF_TRY", 0)
+    monkeypatch.setattr(searching, "FEWEST_RANKED", 150)
+    monkeypatch.setattr(searching._Trials, "_values_of_sample", lambda *_: np.zeros(150))
     told: list[Event] = []
     run(configured(), data=iid_split(Interactions.from_ids(users, items)), listeners=[told.append])
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
@@ -191,7 +191,7 @@ def test_a_sample_that_is_behind_asks_nobody_else(monkeypatch: pytest.MonkeyPatc
 
 
 def test_large_catalogues_do_without(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "MOST_ITEMS", 10)
+    monkeypatch.setattr(searching, "MOST_ITEMS", 10)
     assert run(configured(), data=dataset).config.walks.weight == 0
 
 
@@ -199,17 +199,17 @@ def test_the_choice_never_reads_the_test_part(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed = []
-    original = walking._Search.run
+    original = searching._Search.run
 
-    def watched(self: walking._Search) -> tuple[dict[str, float], str]:
+    def watched(self: searching._Search) -> searching.Found:
         found = original(self)
         try:
-            _ = self._data.dataset.test.items
+            _ = self._trials._data.dataset.test.items
         except SealedTestError:
             sealed.append(True)
         return found
 
-    monkeypatch.setattr(walking._Search, "run", watched)
+    monkeypatch.setattr(searching._Search, "run", watched)
     run(configured(), data=dataset)
     assert sealed == [True]
 
@@ -218,8 +218,8 @@ def test_weights_are_scaled_to_scores_that_are_not_cosines(dataset: Dataset) -> 
     result = run(configured(loss__name="bpr", sampling__negatives=1), data=dataset)
     spread = float(result.model.vector_scorer().score(np.arange(N_USERS)).std(dim=1).mean())
     assert isinstance(result.config.walks.weight, float)
-    steps = result.config.walks.weight / (spread / walking.USUAL_SPREAD)
-    assert np.isclose(walking.WEIGHTS, steps, rtol=0.1).any()
+    steps = result.config.walks.weight / (spread / searching.USUAL_SPREAD)
+    assert np.isclose(searching.WEIGHTS, steps, rtol=0.1).any()
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +283,7 @@ def test_a_run_that_stops_after_the_choice_is_resumed_with_it(
     run(config, out=tmp_path / "stopped")
     # As if it had been stopped while the test part was evaluated.
     (tmp_path / "stopped" / "metrics.json").unlink()
-    monkeypatch.setattr(walking, "_Search", None)
+    monkeypatch.setattr(searching, "_Search", None)
     resumed = run(config, out=tmp_path / "stopped", resume=True)
     assert resumed.metrics["test"] == whole.metrics["test"]
     files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("whole", "stopped")]
@@ -389,27 +389,27 @@ def test_the_regularization_of_many_items_is_chosen_with_few(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fitted: list[tuple[float, int]] = []
-    fit = walking.regression_matrix
+    fit = fitting.regression_matrix
 
     def remembered(data: Interactions, *, regularization: float, most_items: int) -> csr_matrix:
         fitted.append((regularization, most_items))
         return fit(data, regularization=regularization, most_items=most_items)
 
-    monkeypatch.setattr(walking, "regression_matrix", remembered)
-    monkeypatch.setattr(walking, "MANY_ITEMS", 80)
-    monkeypatch.setattr(walking, "ITEMS_OF_TRY", 40)
+    monkeypatch.setattr(fitting, "regression_matrix", remembered)
+    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
+    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
     section = run(configured(walks__regression="auto"), data=recipes()).config.walks
     *tries, final = fitted
     assert len(tries) >= 2
     assert {n_items for _, n_items in tries} == {40}
     assert final == (section.regularization, 80)
     # All take part where they are few.
-    monkeypatch.setattr(walking, "MANY_ITEMS", 81)
+    monkeypatch.setattr(searching, "MANY_ITEMS", 81)
     fitted.clear()
     run(configured(walks__regression="auto"), data=recipes())
     assert {n_items for _, n_items in fitted} == {80}
     # Nothing has to be chosen where it was given.
-    monkeypatch.setattr(walking, "MANY_ITEMS", 80)
+    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
     fitted.clear()
     options = {"walks__regression": "auto", "walks__regularization": 20.0}
     run(configured(**options), data=recipes())
@@ -420,14 +420,14 @@ def test_a_regression_of_popular_items_is_repeated_to_the_bit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 60)
-    monkeypatch.setattr(walking, "MANY_ITEMS", 60)
-    monkeypatch.setattr(walking, "ITEMS_OF_TRY", 40)
+    monkeypatch.setattr(searching, "MANY_ITEMS", 60)
+    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
     options = {**preset_settings("auto"), **settings(loss__temperature=0.1)}
     first = run(RunConfig.from_settings(options), data=recipes(), out=tmp_path / "run")
     assert first.config.walks.regression_items == 60
     assert first.config.walks.regression != 0
     written = RunConfig.checked(tomllib.loads((tmp_path / "run" / "config.toml").read_text()))
-    monkeypatch.setattr(walking, "_Search", None)
+    monkeypatch.setattr(searching, "_Search", None)
     again = run(written, data=recipes(), out=tmp_path / "again")
     assert again.metrics["test"] == first.metrics["test"]
     files = [(tmp_path / name / "walks.safetensors").read_bytes() for name in ("run", "again")]
@@ -513,7 +513,7 @@ def test_a_regression_that_cannot_be_fitted_says_what_to_set(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(walking, "regression_matrix", fail)
+    monkeypatch.setattr(fitting, "regression_matrix", fail)
     with pytest.raises(ConfigError, match=r"not enough memory; set `walks\.regression` to 0, or"):
         run(configured(walks__weight=0.0, walks__regression=4.0), data=recipes())
     # Where it was only looked for, the model is kept without one.
