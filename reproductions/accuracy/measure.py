@@ -197,8 +197,8 @@ def contestants_of(name: str) -> list[tuple[str, int]]:
     if name == "LightGCN-Gowalla":
         found.append((f"fast{REFITTED}", SEEDS[0]))
         for kind in (REFITTED, ON_TEST):
-            for row in (f"auto{kind}", f"{WIDE}{kind}", f"{WIDEST}{kind}", f"auto{kind}{ALONE}"):
-                found.append((row, SEEDS[0]))
+            for row in ("auto", WIDE, WIDEST):
+                found += [(f"{row}{kind}", SEEDS[0]), (f"{row}{kind}{ALONE}", SEEDS[0])]
     found += [(WIDE, SEEDS[0]), (f"{WIDE}{ALONE}", SEEDS[0])]
     if name in MANY_ITEMS:
         found.append((WIDEST, SEEDS[0]))
