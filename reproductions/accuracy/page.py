@@ -139,7 +139,9 @@ def lightgcn() -> str:
         ("`auto`, d = 64", "auto", ""),
         ("the same without walks", "auto", ALONE),
         ("`auto`, d = 256", WIDE, ""),
+        ("the same without walks", WIDE, ALONE),
         ("`auto`, d = 512", WIDEST, ""),
+        ("the same without walks", WIDEST, ALONE),
     ):
         cells = [
             beside(measured.get(f"{start}{kind}{end}", []), others) for kind in (REFITTED, ON_TEST)
