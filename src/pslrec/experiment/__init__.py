@@ -1,7 +1,8 @@
 """The one place where a run is put together: configuration in, trained and evaluated model out."""
 
 from pslrec.experiment._assembly import build_batches, build_model
-from pslrec.experiment._auto import Choice, ruled_settings
+from pslrec.experiment._auto import Choice
+from pslrec.experiment._auto_rules import ruled_settings
 from pslrec.experiment._evaluating import evaluate_run, is_selected_on_test
 from pslrec.experiment._inputs import (
     TrainingData,

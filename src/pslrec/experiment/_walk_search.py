@@ -13,7 +13,7 @@ from pslrec.config import RunConfig
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.evaluation import EmbeddingScorer, Scorer, evaluate
-from pslrec.experiment._auto import why_no_race
+from pslrec.experiment._auto_race import why_no_race
 from pslrec.experiment._evaluating import SELECTION_K
 from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._walk_fitting import WalkFitting, WalkSettings
@@ -95,7 +95,8 @@ def search_walks(
     """
     why_not = _why_not(data)
     if not why_not:
-        return _Search(config, data, model, listeners, group).run()
+        trials = _Trials(config, data, model, listeners, group)
+        return _Search(config, trials).run()
     names = config.walks.open_weights
     settings: dict[str, Any] = dict.fromkeys(names, 0.0)
     said = [f"{WORDS[name]}: none, as {why_not}" for name in names]
@@ -121,18 +122,11 @@ def _why_not(data: TrainingData) -> str:
 class _Search:
     """Goes along one setting after the other while validation improves."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        data: TrainingData,
-        model: Model,
-        listeners: Sequence[Listener],
-        group: Group,
-    ) -> None:
+    def __init__(self, config: RunConfig, trials: "_Trials") -> None:
         self._section = config.walks
         self._chosen = config.auto.chosen
-        self._trials = _Trials(config, data, model, listeners, group)
-        self._open_weights = self._trials.open_weights
+        self._trials = trials
+        self._open_weights = trials.open_weights
 
     def run(self) -> Found:
         """The best settings, and why; weights of 0 for what does not help by more than chance."""

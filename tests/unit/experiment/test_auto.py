@@ -15,18 +15,18 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import split_by_name
 from pslrec.errors import ConfigError
 from pslrec.evaluation import evaluate
-from pslrec.experiment import MemoryStore, TrainingData, _auto, load_training_data
-from pslrec.experiment._auto import (
-    EXPONENTS,
-    RATE_FACTOR,
+from pslrec.experiment import MemoryStore, TrainingData, load_training_data
+from pslrec.experiment import _auto_race as racing
+from pslrec.experiment import _auto_rules as rules
+from pslrec.experiment._auto import choose_settings as choose_by_users
+from pslrec.experiment._auto_race import EXPONENTS, RATE_FACTOR, plan_of
+from pslrec.experiment._auto_rules import (
     RATE_OF_TRY,
     batch_for,
     epochs_for,
-    plan_of,
     ruled_settings,
     scaled_rate,
 )
-from pslrec.experiment._auto import choose_settings as choose_by_users
 from pslrec.experiment._evaluating import popularity_on_validation
 from pslrec.experiment._inputs import further_folds
 from pslrec.experiment._running import build_trainer
@@ -68,7 +68,7 @@ def data() -> TrainingData:
 @pytest.fixture
 def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Data on which a whole training is expensive, so that tries are short."""
-    monkeypatch.setattr(_auto, "CHEAP_SCORES", 0.0)
+    monkeypatch.setattr(racing, "CHEAP_SCORES", 0.0)
 
 
 class Planted:
@@ -113,12 +113,12 @@ def test_there_are_steps_enough_and_neither_too_few_nor_too_many_epochs() -> Non
 def test_plenty_of_data_are_learnt_from_for_longer_and_faster(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert epochs_for(49, 200_000) == epochs_for(10**6, 10**9) == _auto.EPOCHS_OF_PLENTY
+    assert epochs_for(49, 200_000) == epochs_for(10**6, 10**9) == rules.EPOCHS_OF_PLENTY
     rate = ruled_settings(open_config(), data)["training.learning_rate"]
-    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(rules, "PAIRS_OF_PLENTY", 1)
     settings = ruled_settings(open_config(), data)
-    assert settings["training.epochs"] == _auto.EPOCHS_OF_PLENTY
-    assert settings["training.learning_rate"] == pytest.approx(_auto.RATE_OF_PLENTY * rate)
+    assert settings["training.epochs"] == rules.EPOCHS_OF_PLENTY
+    assert settings["training.learning_rate"] == pytest.approx(rules.RATE_OF_PLENTY * rate)
 
 
 def test_a_rate_falls_with_the_root_of_the_dimension() -> None:
@@ -139,8 +139,8 @@ def test_fast_is_one_try_of_enough_steps(data: TrainingData) -> None:
     whole = ruled_settings(open_config(), data)
     fast = ruled_settings(open_config("fast"), data)
     n_steps = math.ceil(len(data.train) / fast["sampling.batch_pairs"])
-    assert fast["training.epochs"] == math.ceil(_auto.STEPS_OF_FAST / n_steps)
-    assert _auto.EPOCHS_OF_FAST < fast["training.epochs"] < whole["training.epochs"]
+    assert fast["training.epochs"] == math.ceil(rules.STEPS_OF_FAST / n_steps)
+    assert rules.EPOCHS_OF_FAST < fast["training.epochs"] < whole["training.epochs"]
     expected = RATE_OF_TRY * whole["training.learning_rate"]
     assert fast["training.learning_rate"] == pytest.approx(expected)
     assert fast["walks.weight"] == "auto"
@@ -148,29 +148,29 @@ def test_fast_is_one_try_of_enough_steps(data: TrainingData) -> None:
 
 def test_fast_looks_at_every_pair_a_few_times_where_an_epoch_is_long(data: TrainingData) -> None:
     fast = ruled_settings(open_config("fast", sampling__batch_pairs=4), data)
-    assert fast["training.epochs"] == _auto.EPOCHS_OF_FAST
+    assert fast["training.epochs"] == rules.EPOCHS_OF_FAST
 
 
 def test_fast_looks_at_a_million_pairs_of_plenty_of_data(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
-    monkeypatch.setattr(_auto, "PAIRS_OF_FAST", 5 * len(data.train))
+    monkeypatch.setattr(rules, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(rules, "PAIRS_OF_FAST", 5 * len(data.train))
     assert ruled_settings(open_config("fast"), data)["training.epochs"] == 5
     # Twice at every pair at least.
-    monkeypatch.setattr(_auto, "PAIRS_OF_FAST", 1)
+    monkeypatch.setattr(rules, "PAIRS_OF_FAST", 1)
     assert ruled_settings(open_config("fast"), data)["training.epochs"] == 2
     # It is about `fast` alone.
-    assert ruled_settings(open_config(), data)["training.epochs"] == _auto.EPOCHS_OF_PLENTY
+    assert ruled_settings(open_config(), data)["training.epochs"] == rules.EPOCHS_OF_PLENTY
 
 
 def test_fast_makes_large_steps_on_plenty_of_data(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert batch_for(10**9, 60, 8192) == batch_for(60 * 8192, 60, 8192) == 8192
-    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
-    monkeypatch.setattr(_auto, "STEPS_PER_EPOCH_OF_FAST", 1)
-    monkeypatch.setattr(_auto, "LARGEST_BATCH_OF_FAST", 300)
+    monkeypatch.setattr(rules, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(rules, "STEPS_PER_EPOCH_OF_FAST", 1)
+    monkeypatch.setattr(rules, "LARGEST_BATCH_OF_FAST", 300)
     name = "sampling.batch_pairs"
     assert ruled_settings(open_config("fast"), data)[name] == 300
     assert ruled_settings(open_config(), data)[name] < 300
@@ -181,7 +181,7 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ruled_settings(open_config("fast"), data)["loss.temperature"] == 1 / 12
-    monkeypatch.setattr(_auto, "PAIRS_OF_PLENTY", 1)
+    monkeypatch.setattr(rules, "PAIRS_OF_PLENTY", 1)
     assert ruled_settings(open_config("fast"), data)["loss.temperature"] == 1 / 16
     given = open_config("fast", loss__temperature=0.2)
     assert "loss.temperature" not in ruled_settings(given, data)
@@ -226,7 +226,7 @@ def test_a_regression_that_is_looked_for_has_as_many_items_as_are_quick(
 ) -> None:
     name = "walks.regression_items"
     assert name not in ruled_settings(open_config(preset, **given), data)
-    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
+    monkeypatch.setattr(rules, "ITEMS_OF_QUICK_REGRESSION", 10)
     found = ruled_settings(open_config(preset, **given), data)
     assert found.get(name) == (10 if is_limited else None)
 
@@ -302,7 +302,7 @@ def test_the_walk_ends_with_the_tries_and_takes_the_best_of_them(data: TrainingD
     config = open_config(training__epochs=1)
     chosen, _ = choose_settings(config, data, planted)
     temperatures = {config.loss.options()["temperature"] for config in planted.configs}
-    assert len(temperatures) == _auto.FEWEST_TRIES - 1
+    assert len(temperatures) == racing.FEWEST_TRIES - 1
     assert chosen.loss.options()["temperature"] == min(temperatures)
 
 
@@ -313,9 +313,9 @@ def test_in_short_tries_any_lead_of_a_temperature_counts(data: TrainingData, slo
     chosen, _ = choose_settings(open_config(), data, planted)
     exponent = 1 / chosen.loss.options()["temperature"]
     if slope > 0:
-        assert exponent > max(_auto.FIRST_EXPONENTS)
+        assert exponent > max(rules.FIRST_EXPONENTS)
     else:
-        assert exponent < min(_auto.FIRST_EXPONENTS)
+        assert exponent < min(rules.FIRST_EXPONENTS)
 
 
 @pytest.mark.usefixtures("short_tries")
@@ -404,7 +404,7 @@ def test_popularity_is_what_whole_trainings_say(
 def test_short_tries_tell_only_whether_popularity_helps(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch, without: float, taken: float
 ) -> None:
-    monkeypatch.setattr(_auto, "popularity_on_validation", lambda config, dataset: 0.0)
+    monkeypatch.setattr(racing, "popularity_on_validation", lambda config, dataset: 0.0)
     tried: list[float] = []
     try_out = by_popularity({0.3: 0.1, 0.0: without, 0.6: 1.0}, tried)
     chosen, _ = choose_settings(open_config(), data, try_out)
@@ -418,7 +418,7 @@ def test_short_tries_share_more_where_popularity_alone_is_good(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch, share: float, taken: float
 ) -> None:
     alone = 0.1 * share
-    monkeypatch.setattr(_auto, "popularity_on_validation", lambda config, dataset: alone)
+    monkeypatch.setattr(racing, "popularity_on_validation", lambda config, dataset: alone)
     try_out = by_popularity({0.0: 0.09, 0.3: 0.1, 0.6: 0.11, 0.9: 0.12}, [])
     chosen, _ = choose_settings(open_config(), data, try_out)
     assert chosen.backbone.options()["popularity"] == taken
@@ -460,7 +460,7 @@ def test_in_whole_trainings_any_lead_counts(data: TrainingData) -> None:
 def test_there_are_never_more_tries_than_planned(
     data: TrainingData, exponent: int, cheap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_auto, "CHEAP_SCORES", cheap)
+    monkeypatch.setattr(racing, "CHEAP_SCORES", cheap)
     config = open_config()
     ruled = RunConfig.from_settings(ruled_settings(config, data), base=config).resolved()
     plan = plan_of(ruled, data)
@@ -649,7 +649,7 @@ def test_best_counts_walks_and_a_regression_in_whole_trainings_alone(
     data: TrainingData, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     """As the training that follows has them; without, `best` ended below `auto` on Electronic."""
-    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 10)
+    monkeypatch.setattr(racing, "ITEMS_OF_QUICK_REGRESSION", 10)
     weights: dict[bool, set[Any]] = {True: set(), False: set()}
 
     def try_out(config: RunConfig, fold: TrainingData) -> float:

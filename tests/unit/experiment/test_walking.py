@@ -15,9 +15,10 @@ from pslrec.data._sealing import SealedTestError
 from pslrec.data.splits import iid_split
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
-from pslrec.experiment import _auto, evaluate_chosen, evaluate_run, run, train_on_validation
+from pslrec.experiment import _auto_rules as rules
 from pslrec.experiment import _walk_fitting as fitting
 from pslrec.experiment import _walk_search as searching
+from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
 from pslrec.training import Event, WalksChosen, WalksTried
@@ -419,7 +420,7 @@ def test_the_regularization_of_many_items_is_chosen_with_few(
 def test_a_regression_of_popular_items_is_repeated_to_the_bit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_auto, "ITEMS_OF_QUICK_REGRESSION", 60)
+    monkeypatch.setattr(rules, "ITEMS_OF_QUICK_REGRESSION", 60)
     monkeypatch.setattr(searching, "MANY_ITEMS", 60)
     monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
     options = {**preset_settings("auto"), **settings(loss__temperature=0.1)}
