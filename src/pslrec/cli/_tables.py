@@ -30,8 +30,9 @@ def show_tables(tables: "Iterable[TextTable]") -> None:
             shown.add_column(name, justify="left" if is_label else "right", width=width)
         for cells in lines[1:]:
             shown.add_row(*map(escape, cells))
-        # Wider than the terminal rather than cut, if even the longest words do not fit.
-        console.print(shown, width=max(console.width, sum(widths) + len(widths)), crop=False)
+        # Wider than the terminal rather than cut, if even the longest words do not fit. No console prints
+        # anything wider than itself.
+        Console(width=max(console.width, sum(widths) + len(widths))).print(shown)
         for note in text_table.notes:
             console.print(note, highlight=False, markup=False)
 
