@@ -4,6 +4,7 @@
 mean over its seeds, with the standard deviation where there are several.
 """
 
+import json
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -22,6 +23,11 @@ ALONE = ", without walks"
 # Trained on all of training, as published rows of LightGCN-Gowalla are.
 REFITTED = ", refitted"
 ON_TEST = ", epoch on test"
+# What belongs to walks and to a regression among the settings of a row.
+SETTINGS_OF = {
+    "walks": ("popularity_exponent", "transition_exponent"),
+    "regression": ("regularization",),
+}
 
 
 def ours() -> dict[str, dict[str, list[dict[str, str]]]]:
@@ -151,6 +157,33 @@ def lightgcn() -> str:
     return table(headings, lines)
 
 
+def told(chosen: str) -> str:
+    """What was chosen, without the settings of what was left out.
+
+    Args:
+        chosen: as the rows have it.
+
+    >>> told('{"temperature": 0.0625, "walks": 0.0, "popularity_exponent": 0.2}')
+    'temperature 1/16, no walks'
+    """
+    settings = json.loads(chosen)
+    for part, details in SETTINGS_OF.items():
+        if settings.get(part) == 0:
+            for name in (part, *details):
+                settings.pop(name, None)
+            settings[f"no {part}"] = ""
+    said = []
+    for name, setting in settings.items():
+        words = name.replace("_", " ")
+        if name == "temperature":
+            said.append(f"{words} 1/{1 / setting:g}")
+        elif isinstance(setting, float):
+            said.append(f"{words} {setting:g}")
+        else:
+            said.append(f"{words} {setting}".strip())
+    return ", ".join(said)
+
+
 def details() -> str:
     """All rows of every data set, the best first."""
     headings = {
@@ -166,7 +199,7 @@ def details() -> str:
     for name, contestants in ours().items():
         found = []
         for contestant, rows in contestants.items():
-            chosen = rows[0]["chosen"].strip("{}").replace('"', "")
+            chosen = told(rows[0]["chosen"])
             if rows[0]["selected_on_test"] == "True":
                 chosen += "; **epoch selected on test**"
             cells = [
