@@ -368,7 +368,7 @@ class WalksSection(Section):
         # Its matrices have 8 GB then, in double precision.
         le=25_000,
         description="items of the regression, the most popular ones; they take 8 bytes a pair of items, "
-        "or 12 where little regularization asks for double precision",
+        "or 12 where much popularity or little regularization asks for double precision",
     )
 
     @property

@@ -213,7 +213,8 @@ def prepare_run(
             trial, fold, store, told, processes=processes, on_values=by_epoch.append
         )
         trainer.fit()
-        if trial.walks.open_weights:
+        # Those of a short try have neither.
+        if trial.walks.weight or trial.walks.regression:
             group = processes.group
             vectors = Model(processes.tables_of(store), trainer.loss.similarity)
             model = with_walks(trial, fold, vectors, group=group).model

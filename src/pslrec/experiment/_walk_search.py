@@ -27,8 +27,8 @@ WORDS = {"walks.weight": "walks", "walks.regression": "regression"}
 # cosines; other scores may have any scale.
 WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 FIRST_WEIGHT = 8.0
-# Once there is a regression, fewer walks may be better, or none.
-LESS_WEIGHTS = (0.0, *WEIGHTS)
+# Once there is a regression, another weight of walks may be better, or none.
+WEIGHTS_BESIDE_REGRESSION = (0.0, *WEIGHTS)
 EXPONENTS: dict[str, tuple[float, ...]] = {
     "popularity_exponent": (0.0, 0.2, 0.4, 0.6),
     "transition_exponent": (0.5, 0.8),
@@ -188,7 +188,7 @@ class _Search:
         scaled = self._trials.scaled(settings)
         sentence = (
             f"regression: weight {scaled.regression:g}, regularization "
-            f"{settings.regularization:g}; {figures}"
+            f"{settings.regularization:g}{self._trials.said_of_items(settings)}; {figures}"
         )
         if settings.weight == before.weight:
             return settings, sentence
@@ -197,15 +197,19 @@ class _Search:
     def _best_regression(self, before: WalkSettings) -> WalkSettings:
         settings = replace(before, regression=FIRST_WEIGHT)
         if self._open_among(["regularization"]):
-            few = self._trials.n_items_of_try(before)
-            settings = replace(settings, regression_items=few)
-            settings = self._climb(settings, "regression", WEIGHTS)
-            settings = self._climb(settings, "regularization", REGULARIZATIONS)
-            settings = replace(settings, regression_items=before.regression_items)
+            found = self._climb_with_few_items(settings)
+            settings = replace(found, regression_items=before.regression_items)
         settings = self._climb(settings, "regression", WEIGHTS)
-        if "weight" in self._open_weights:
-            settings = self._climb(settings, "weight", LESS_WEIGHTS)
+        # Walks that did not lead by more than chance do not come back.
+        if "weight" in self._open_weights and before.weight:
+            settings = self._climb(settings, "weight", WEIGHTS_BESIDE_REGRESSION)
         return settings
+
+    def _climb_with_few_items(self, settings: WalkSettings) -> WalkSettings:
+        few = self._trials.n_items_of_try(settings)
+        settings = replace(settings, regression_items=few)
+        settings = self._climb(settings, "regression", WEIGHTS)
+        return self._climb(settings, "regularization", REGULARIZATIONS)
 
     def _climb(self, settings: WalkSettings, name: str, grid: Sequence[float]) -> WalkSettings:
         """Go along the values of one setting, up and else down, for as long as it improves."""
@@ -275,6 +279,12 @@ class _Trials:
         if min(settings.regression_items, self._data.train.n_items) >= MANY_ITEMS:
             return ITEMS_OF_TRY
         return settings.regression_items
+
+    def said_of_items(self, settings: WalkSettings) -> str:
+        """Of how many items a regression is, where these are not all."""
+        if settings.regression_items >= self._data.train.n_items:
+            return ""
+        return f", of the {settings.regression_items:,} most popular items"
 
     def value(self, settings: WalkSettings) -> float:
         """NDCG on validation, of a sample of the users where there are many items."""

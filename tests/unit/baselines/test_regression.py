@@ -95,3 +95,11 @@ def test_large_matrices_are_read_in_blocks(
     monkeypatch.setattr(ease, "_ROWS", 7)
     in_blocks = regression_matrix(log, regularization=7.0, most_items=N_ITEMS)
     np.testing.assert_array_equal(in_blocks.toarray(), whole.toarray())
+
+
+def test_of_equally_popular_items_the_first_take_part() -> None:
+    n_items = 400
+    everybody = np.arange(50).repeat(n_items)
+    log = Interactions.from_ids(everybody, np.tile(np.arange(n_items), 50))
+    found = regression_matrix(log, regularization=7.0, most_items=90)
+    assert set(found.nonzero()[0].tolist()) == set(range(90))

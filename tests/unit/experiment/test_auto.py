@@ -15,7 +15,7 @@ from pslrec.data._synthetic import TasteModel, planted_tastes
 from pslrec.data.splits import split_by_name
 from pslrec.errors import ConfigError
 from pslrec.evaluation import evaluate
-from pslrec.experiment import MemoryStore, TrainingData, load_training_data
+from pslrec.experiment import MemoryStore, TrainingData, _running, load_training_data
 from pslrec.experiment import _auto_race as racing
 from pslrec.experiment import _auto_rules as rules
 from pslrec.experiment._auto import choose_settings as choose_by_users
@@ -29,7 +29,8 @@ from pslrec.experiment._auto_rules import (
 )
 from pslrec.experiment._evaluating import popularity_on_validation
 from pslrec.experiment._inputs import further_folds
-from pslrec.experiment._running import build_trainer
+from pslrec.experiment._running import build_trainer, prepare_run
+from pslrec.experiment._walking import with_walks
 from pslrec.training import SettingsChosen, SettingsTried, TrainingDivergedError
 
 # Values by exponent, 1 / temperature.
@@ -718,3 +719,20 @@ def test_the_test_part_stays_sealed_and_equal_seeds_give_equal_choices() -> None
         choices.append((chosen, values))
     assert choices[0] == choices[1]
     assert np.isfinite([value for _, value in choices[0][1]]).all()
+
+
+@pytest.mark.usefixtures("short_tries")
+def test_best_compares_dimensions_with_walks_that_were_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranked = []
+
+    def walked(config: RunConfig, *arguments: Any, **options: Any) -> Any:
+        ranked.append(config.backbone.options()["dimension"])
+        return with_walks(config, *arguments, **options)
+
+    monkeypatch.setattr(_running, "with_walks", walked)
+    monkeypatch.setattr(racing, "DIMENSIONS", (4, 8))
+    config = open_config("best", **{"walks.weight": 32.0, "loss.temperature": 0.1})
+    prepare_run(config, None, split_tastes())
+    assert set(ranked) == {4, 8}

@@ -104,6 +104,9 @@ def test_the_search_begins_where_it_should(
         return fit(data, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fitting.Walks, "fit", remembered)
+    run(configured(), data=dataset)
+    assert counted[0] == (0.5, 0.4)
+    counted.clear()
     first = {"popularity_exponent": 0.6, "transition_exponent": 0.5}
     monkeypatch.setattr(searching, "FIRST_EXPONENTS", first)
     run(configured(), data=dataset)
@@ -415,6 +418,85 @@ def test_the_regularization_of_many_items_is_chosen_with_few(
     options = {"walks__regression": "auto", "walks__regularization": 20.0}
     run(configured(**options), data=recipes())
     assert fitted == [(20.0, 80)]
+
+
+def test_walks_that_were_left_out_do_not_come_back_with_a_regression(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[fitting.WalkSettings] = []
+    value = searching._Trials.value
+
+    def remembered(self: searching._Trials, settings: fitting.WalkSettings) -> float:
+        tried.append(settings)
+        return value(self, settings)
+
+    compared = searching._Trials.compared
+
+    def rejected(
+        self: searching._Trials, settings: fitting.WalkSettings, before: fitting.WalkSettings
+    ) -> tuple[bool, str]:
+        if settings.regression == 0:
+            tried.clear()
+            return False, "walks do not help"
+        return compared(self, settings, before)
+
+    monkeypatch.setattr(searching._Trials, "value", remembered)
+    monkeypatch.setattr(searching._Trials, "compared", rejected)
+    section = run(configured(walks__regression="auto"), data=recipes()).config.walks
+    assert section.regression != 0
+    assert section.weight == 0
+    assert {settings.weight for settings in tried} == {0.0}
+
+
+def test_every_setting_is_looked_at_where_it_depends_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Values are planted, in which each step of the search changes what is best for the next."""
+    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
+    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
+    weights = (0.0, *searching.WEIGHTS)
+
+    def value(_: searching._Trials, settings: fitting.WalkSettings) -> float:
+        best_walks, best_regression, best_regularization = 32.0, 16.0, 200.0
+        has_all_items = settings.regression_items > 40
+        if settings.regression and has_all_items:
+            best_walks, best_regression = 0.0, 4.0
+        if settings.regression == 16.0:
+            best_regularization = 10.0
+        return -(
+            abs(weights.index(settings.weight) - weights.index(best_walks))
+            + abs(weights.index(settings.regression) - weights.index(best_regression))
+            + abs(np.log10(settings.regularization / best_regularization)) / 10
+            + abs(settings.popularity_exponent - 0.2)
+            + abs(settings.transition_exponent - 0.8)
+        )
+
+    monkeypatch.setattr(searching._Trials, "value", value)
+    monkeypatch.setattr(searching._Trials, "compared", lambda *_: (True, "as planted"))
+    told: list[Event] = []
+    result = run(configured(walks__regression="auto"), data=recipes(), listeners=[told.append])
+    section = result.config.walks
+    found = (section.weight, section.regression, section.regularization)
+    assert found == (0.0, 4.0, 10.0)
+    assert (section.popularity_exponent, section.transition_exponent) == (0.2, 0.8)
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert chosen == (
+        "walks: weight 32, popularity exponent 0.2, transition exponent 0.8; as planted; "
+        "regression: weight 4, regularization 10; as planted; with it, the best weight of walks is 0"
+    )
+
+
+def test_a_regression_says_of_how_many_items_it_is() -> None:
+    told: list[Event] = []
+    options = {"walks__regression": "auto", "walks__regression_items": 70}
+    run(configured(**options), data=recipes(), listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert ", of the 70 most popular items; NDCG@20" in chosen
+
+
+def test_a_quick_regression_counts_as_one_of_many_items() -> None:
+    """Or its regularization would be chosen by inverting the large matrix several times."""
+    assert rules.ITEMS_OF_QUICK_REGRESSION >= searching.MANY_ITEMS > searching.ITEMS_OF_TRY
 
 
 def test_a_regression_of_popular_items_is_repeated_to_the_bit(
