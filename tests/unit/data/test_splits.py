@@ -77,11 +77,13 @@ def test_no_split_holds_nothing_out():
     assert len(dataset.test) == 0
 
 
-def test_iid_drops_users_with_nothing_to_train_on():
+def test_who_has_one_item_is_trained_on_and_not_tested():
     log = Interactions.from_ids([1] * 10 + [2] * 10 + [3], [*range(10), *range(10), 5])
     dataset = iid_split(log)
-    assert dataset.train.user_counts().tolist() == [8, 8, 0]
+    assert dataset.train.user_counts().tolist() == [8, 8, 1]
     assert dataset.test.user_counts()[2] == 0
+    # A small fraction for training takes nobody's last one either.
+    assert iid_split(grid(n_items=2), train_fraction=0.1).train.user_counts().tolist() == [1] * 10
 
 
 def test_popularity_test_part_is_flat_and_every_item_stays_in_training():

@@ -151,7 +151,7 @@ def check_sizes(n_train: int, n_validation: int) -> None:
         raise DataError(
             f"carving out validation leaves {n_train:,} training and {n_validation:,} validation "
             'pairs, which is too little: use `validation="none"` '
-            "(on the command line --validation none), or more data"
+            "(on the command line --set data.validation=none), or more data"
         )
 
 

@@ -18,7 +18,8 @@ def iid_split(
 ) -> Dataset:
     """Shuffle each user's items and keep the first `floor(train_fraction * n)` for training.
 
-    With seed 0 this re-derives the published splits: users in row order, items sorted, one
+    That is at least one: a user without any could not be tested, and the model would not know
+    them. With seed 0 this re-derives the published splits: users in row order, items sorted, one
     generator for all users.
 
     >>> log = Interactions.from_ids([1] * 10 + [2] * 10, [*range(10), *range(10)])
@@ -49,6 +50,6 @@ def drawn_for_test(
         positions = list(range(start, end))
         # Even if nothing goes to the test: each shuffle advances the generator for the next user.
         generator.shuffle(positions)
-        n_train = int(train_fraction * len(positions))
+        n_train = max(int(train_fraction * len(positions)), 1)
         in_test[positions[n_train:]] = True
     return in_test
