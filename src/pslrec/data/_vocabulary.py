@@ -11,7 +11,8 @@ import polars as pl
 from pslrec.errors import DataError, UnknownNameError
 
 # `int` alone would take underscores, other scripts' digits and endless numbers.
-_WHOLE_NUMBER = re.compile(r"-?\d{1,39}", re.ASCII)
+# Nor are zeros in front part of a number: they tell ids apart.
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,38}", re.ASCII)
 
 
 class Vocabulary:
@@ -105,10 +106,11 @@ class Vocabulary:
         """Row number of an id as a person or a program gives it, or `None` if it is unknown.
 
         Where ids are whole numbers, their digits as text will do, since command lines and
-        addresses hold only text. Where ids are anything else, their text will do.
+        addresses hold only text; `007` is another id than 7. Where ids are anything else, their text
+        will do.
 
         >>> items = Vocabulary([10, 7], kind="item")
-        >>> items.find_given("7"), items.find_given(7), items.find_given("seven")
+        >>> items.find_given("7"), items.find_given(7), items.find_given("007")
         (1, 1, None)
         """
         row = self.find(identifier)

@@ -135,12 +135,9 @@ def _trained_pairs(old: FinishedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
-    rows = np.full(len(vocabulary), -1, dtype=np.int64)
-    for row, identifier in enumerate(vocabulary.series.to_list()):
-        old_row = old_vocabulary.find(identifier)
-        if old_row is not None:
-            rows[row] = old_row
-    return rows
+    # As they are given: one new id that is text makes texts of all ids of a log.
+    found = old_vocabulary.find_all_given(vocabulary.series.to_list())
+    return np.array([-1 if row is None else row for row in found], dtype=np.int64)
 
 
 def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: Rows) -> None:

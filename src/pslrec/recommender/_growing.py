@@ -61,8 +61,12 @@ def _as_before(ids: pl.Series, known: pl.Series) -> pl.Series:
     if ids.dtype == known.dtype:
         return ids
     same_kind = ids.cast(known.dtype, strict=False)
-    if same_kind.null_count():
-        odd = ids.filter(same_kind.is_null())[0]
+    # As a number `007` would be 7, who may be somebody else.
+    is_same = same_kind.is_not_null()
+    if ids.dtype == pl.String:
+        is_same &= same_kind.cast(pl.String) == ids
+    if not is_same.all():
+        odd = ids.filter(~is_same)[0]
         raise DataError(
             f"`interactions` has the {ids.name} `{odd}`, and ids of the {ids.name}s in the "
             "training data are whole numbers; call `fit` with all interactions instead"

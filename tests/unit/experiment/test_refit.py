@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pslrec.artifacts import read_tensors
+from pslrec.artifacts import read_run, read_tensors
 from pslrec.config import RunConfig
 from pslrec.data import Dataset, Interactions
 from pslrec.data._interactions import concatenate
@@ -244,6 +244,26 @@ def test_a_warm_start_keeps_rows_by_external_id_where_histories_stay(
     torch.testing.assert_close(users, before_users[50:])
     # Items have lost the neighbours who are gone.
     assert not torch.allclose(items[:20], before_items[:20])
+
+
+def test_a_warm_start_knows_ids_that_have_become_texts(dataset: Dataset, tmp_path: Path) -> None:
+    """As all ids of a log do once one of them is text."""
+    pairs = dataset.train
+    run(configured(), data=Interactions.from_ids(pairs.users, pairs.items), out=tmp_path / "old")
+    old = read_run(tmp_path / "old")
+    users = [*map(str, pairs.users), "007"]
+    items = [*map(str, pairs.items), "0"]
+    log = Interactions.from_ids(users, items)
+    started_users, started_items = started(log, tmp_path / "old")
+    order = [old.users.find_given(name) for name in log.user_vocabulary.series.to_list()]
+    assert order.count(None) == 1
+    known = [row for row, place in enumerate(order) if place is not None]
+    learnt = torch.stack([old.user_table[order[row]] for row in known])
+    similarity = torch.cosine_similarity(started_users[known], learnt)
+    assert similarity.mean() > 0.9
+    same = [old.items.find_given(name) for name in log.item_vocabulary.series.to_list()]
+    assert None not in same
+    assert torch.cosine_similarity(started_items, old.item_table[same]).mean() > 0.9
 
 
 @pytest.mark.parametrize("is_refitted", [False, True])

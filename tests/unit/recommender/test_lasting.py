@@ -16,7 +16,7 @@ from pslrec import Recommender
 from pslrec.artifacts import ArtifactError
 from pslrec.data import Interactions
 from pslrec.data._synthetic import TasteModel, planted_tastes
-from pslrec.errors import ConfigError, DataError, PslrecError
+from pslrec.errors import ConfigError, DataError, PslrecError, UnknownNameError
 
 OPTIONS = {"preset": "fixed", "epochs": 3, "dimension": 8}
 
@@ -312,6 +312,12 @@ def test_ids_of_another_kind_are_read_as_the_known_ones() -> None:
     assert 77 in recommender.users_.to_list()
     with pytest.raises(DataError, match="has the user `ann`, and ids of the users in the training"):
         recommender.partial_fit(pl.DataFrame({"user": ["ann"], "item": ["1"]}))
+    # User 7 is somebody else.
+    with pytest.raises(DataError, match="has the user `007`, and ids of the users in the training"):
+        recommender.partial_fit(pl.DataFrame({"user": ["007"], "item": ["1"]}))
+    with pytest.raises(UnknownNameError, match="unknown user `007`"):
+        recommender.recommend(["007"])
+    assert recommender.recommend(["7"]).equals(recommender.recommend([7]))
 
 
 def test_a_warm_start_takes_the_model_before_and_what_auto_found(log: Interactions) -> None:
