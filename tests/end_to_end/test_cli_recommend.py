@@ -188,3 +188,33 @@ def test_train_refits_and_starts_warm(pslrec: Command, log: Path, tmp_path: Path
     assert "warm_start" in (tmp_path / "second" / "config.toml").read_text()
     nothing = pslrec("train", log, *SMALL, "--warm-start", tmp_path / "nothing")
     assert (nothing.code, "is not a run directory" in nothing.err) == (2, True)
+
+
+def test_users_without_training_items_get_no_list_and_it_is_said(
+    pslrec: Command, tmp_path: Path
+) -> None:
+    lines = ["user,item,timestamp"]
+    for user in range(30):
+        lines += [f"{user},{(user + step) % 20},{100 + step}" for step in range(8)]
+    # They come last, so a split by time leaves them to the test.
+    lines += ["late,3,900", "later,4,901"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    for backbone in ("mf", "history"):
+        out = tmp_path / backbone
+        trained = pslrec(
+            *("train", tmp_path / "log.csv", "--split", "temporal", "--preset", "fixed"),
+            *("--backbone", backbone, "--out", out, *SMALL),
+        )
+        assert trained.code == 0, trained.err
+        assert "train on everything: --split none --refit" in trained.out
+        done = pslrec("recommend", out, "late", "7", "-k", 2)
+        assert "1 of 2 users have no list, as none of their items are in the training" in done.err
+        assert done.out.splitlines()[1].split()[0] == "7"
+        assert "late" not in done.out
+        written = pslrec("recommend", out, "--all", "-k", 2, "--out", tmp_path / f"{backbone}.csv")
+        n_listed = read(tmp_path / f"{backbone}.csv")["user"].n_unique()
+        assert f"recommendations for {n_listed} users to" in written.err
+        assert f"{32 - n_listed} of 32 users have no list" in written.err
+        similar = pslrec("similar", out, "--user", "late", "-k", 2)
+        assert similar.code == 0
+        assert len(similar.out.splitlines()) == 1

@@ -87,18 +87,24 @@ def _write(frames: Iterator["pl.DataFrame"], n_owners: int, out: Path, kind: str
         whole_file(out, error=ConfigError) as file,
     ):
         task = bar.add_task("ranking", total=n_owners)
+        n_listed = 0
 
         def counted() -> Iterator["pl.DataFrame"]:
+            nonlocal n_listed
             for frame in frames:
                 yield frame
                 # The next block is asked for only when this one is written.
-                bar.advance(task, frame[kind].n_unique())
+                n_of_block = frame[kind].n_unique()
+                n_listed += n_of_block
+                bar.advance(task, n_of_block)
 
         n_rows = _write_frames(counted(), file, out.suffix)
     what = "recommendations"
     if kind == "item":
         what = "neighbours"
-    tell(console, f"wrote {n_rows:,} {what} for {n_owners:,} {kind}s to {out}")
+    tell(console, f"wrote {n_rows:,} {what} for {n_listed:,} {kind}s to {out}")
+    if n_listed < n_owners:
+        tell(console, f"{n_owners - n_listed:,} of {n_owners:,} {kind}s have no list")
 
 
 def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:

@@ -146,6 +146,8 @@ def recommend_command(
         if blocks is None:
             rows = _rows(model, wanted_users, users, skip_unknown=skip_unknown)
             blocks = _blocks(wanted, rows)
+            n_known = int(model.is_known(rows).sum())
+            _tell_unknown(len(rows) - n_known, len(rows))
         if out is None:
             _show(blocks)
         else:
@@ -180,6 +182,16 @@ def _rows(
     found = find_rows(wanted, model.users, skip_unknown=skip_unknown, hint=hint)
     _tell_skipped(len(found.unknown), len(wanted))
     return torch.tensor(found.rows, dtype=torch.int64)
+
+
+def _tell_unknown(n_unknown: int, n_users: int) -> None:
+    if n_unknown and is_told_here():
+        typer.echo(
+            f"{n_unknown:,} of {n_users:,} users have no list, as none of their items are in the "
+            "training part: train on everything with `pslrec train --split none --refit`, or recommend "
+            "by what they have with --history",
+            err=True,
+        )
 
 
 def _tell_skipped(n_unknown: int, n_ids: int) -> None:
@@ -311,7 +323,9 @@ def _show(blocks: Blocks) -> None:
     Console().print(table)
     if not shown:
         typer.echo(
-            "no item is left to recommend; loosen the rules, or add --include-seen", err=True
+            "no item is left to recommend; loosen the rules, or add --include-seen, or name items "
+            "that are known",
+            err=True,
         )
     if blocks.n_owners > SHOWN_USERS:
         typer.echo(

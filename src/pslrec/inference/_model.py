@@ -186,8 +186,7 @@ class TrainedModel:
     ) -> TopItems:
         """Rank items for users from the training data.
 
-        A user whose vector is zero, such as one of a graph without training items, gets an empty
-        list.
+        A user without training items gets an empty list.
 
         Args:
             user_rows: rows of the users.
@@ -206,7 +205,18 @@ class TrainedModel:
         if self.walks is not None:
             walks = WalksFrom(self.walks, self._histories.select(users.numpy()))
         top = self._top(vectors, k, hidden, items, rules, walks)
-        return _without_empty(top, ~vectors.any(dim=1))
+        return _without_empty(top, ~self.is_known(users))
+
+    def is_known(self, user_rows: Tensor) -> Tensor:
+        """Whether anything is known of each user: those without training items have none.
+
+        Their vectors are zero, or what a table began with.
+
+        Args:
+            user_rows: rows of the users.
+        """
+        users = checked_rows(user_rows, self.n_users, "user_rows")
+        return torch.from_numpy(self._histories.lengths[users.numpy()] > 0)
 
     def recommend_for(
         self,
@@ -277,11 +287,14 @@ class TrainedModel:
     def similar_users(self, user_rows: Tensor, k: int) -> TopItems:
         """The users nearest to each given user by cosine, without the user itself.
 
+        A user without training items gets an empty list.
+
         Args:
             user_rows: rows of the users.
             k: length of the lists; `items` of the result holds rows of users.
         """
-        return self._nearest(self.user_vectors, user_rows, k, "user_rows")
+        top = self._nearest(self.user_vectors, user_rows, k, "user_rows")
+        return _without_empty(top, ~self.is_known(user_rows))
 
     def score(self, user_rows: Tensor, item_rows: Tensor) -> Tensor:
         """The score of each user for the item at the same place.
@@ -414,8 +427,8 @@ class TrainedModel:
 
 
 def _without_empty(top: TopItems, is_empty: Tensor) -> TopItems:
-    """The lists, but empty ones for users whose vector is zero."""
-    # It scores all items alike, which is not a recommendation.
+    """The lists, but empty ones for users of whom nothing is known."""
+    # Scores that are all alike, or from vectors that were never trained, are no recommendation.
     top.items[is_empty] = NOTHING
     top.scores[is_empty] = HIDDEN
     return top
