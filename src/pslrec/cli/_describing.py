@@ -49,6 +49,7 @@ def as_record(data: Interactions | Dataset, checks: Mapping[str, PartCheck] | No
         "users": found.n_users,
         "items": found.n_items,
         "interactions": found.n_interactions,
+        "pairs": found.n_pairs,
         "density": found.density,
         "median_history": float(np.median(found.history_lengths)),
         "head_share": found.head_share,
@@ -78,6 +79,9 @@ def _counts(found: Description, data: Interactions | Dataset) -> Table:
     if isinstance(data, Dataset):
         for name, part in data.parts().items():
             table.add_row(f"  {name}", f"{len(part):,}")
+    n_repeated = found.n_interactions - found.n_pairs
+    if n_repeated:
+        table.add_row("  repeated, which all below counts once", f"{n_repeated:,}")
     table.add_row("density", f"{found.density:.3%}")
     table.add_row("items per user, median (min to max)", _spread(found.history_lengths))
     table.add_row("users per item, median (min to max)", _spread(found.item_popularity))

@@ -25,7 +25,15 @@ def test_density_is_the_share_of_filled_places():
 def test_density_counts_repeated_pairs_once():
     summary = describe(Interactions.from_ids([1, 1, 2], ["a", "a", "b"]))
     assert summary.density == 2 / (2 * 2)
-    assert summary.n_interactions == 3
+    assert (summary.n_interactions, summary.n_pairs) == (3, 2)
+
+
+def test_who_has_an_item_ten_times_has_one_item():
+    summary = describe(Interactions.from_ids([1] * 10 + [2, 2, 3], ["a"] * 10 + ["b", "c", "b"]))
+    assert summary.history_lengths.tolist() == [1, 1, 2]
+    assert summary.item_popularity.tolist() == [2, 1, 1]
+    assert summary.head_share == 2 / 4
+    assert summary.gini == pytest.approx(1 / 6)
 
 
 def test_gini_is_zero_if_all_items_are_equally_popular():
