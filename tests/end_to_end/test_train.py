@@ -308,6 +308,11 @@ def test_a_directory_without_a_run_is_named(pslrec: Command, tmp_path: Path) -> 
     outcome = pslrec("train", "--out", tmp_path / "typo", "--resume")
     assert outcome.code == 2
     assert "typo to resume; give DATA to start one" in outcome.err
+    started = pslrec(
+        "train", "synthetic", "--out", tmp_path / "typo", "--resume", *PAPER, *QUICK, *SMALL
+    )
+    assert started.code == 0, started.err
+    assert "typo yet, so this one starts from the beginning" in started.err
 
 
 def test_a_run_is_not_overwritten_and_not_resumed_with_other_settings(

@@ -30,6 +30,11 @@ def check_version(path: Path) -> None:
             f"{path} is not a run directory; train a run with `pslrec train DATA --out {path}`"
         )
     file = path / "format"
+    if not file.exists() and (path / "request.toml").exists():
+        raise ArtifactError(
+            f"the run in {path} was stopped before it had settings, so there is no model yet; resume it "
+            f"with `pslrec train --out {path} --resume`"
+        )
     if not file.exists():
         raise ArtifactError(f"{path} is not a run directory: it has no file `format`")
     # Before anything is read, `format` included.

@@ -27,7 +27,7 @@ from pslrec.cli._options import (
     Timeout,
     use_threads,
 )
-from pslrec.cli._processes import is_restarted, joined, start_workers
+from pslrec.cli._processes import is_restarted, is_told_here, joined, start_workers
 from pslrec.cli._reading import NO_READING, Reading, takes_reading
 from pslrec.cli._rule_options import ItemTableEncoding, NewItemTable, table_file
 from pslrec.cli._settings import configured, parse_settings, parsed_value
@@ -241,6 +241,11 @@ def _config_to_resume(out: Path | None, data: str | None, config: Path | None) -
         )
     if data is None:
         raise ConfigError(f"there is no run in {out} to resume; give DATA to start one")
+    # A slip in the name would cost a whole training.
+    notes = notes_console(is_silent=not is_told_here())
+    tell(
+        notes, f"there is no run in {shown_address(out)} yet, so this one starts from the beginning"
+    )
     return None
 
 
@@ -318,11 +323,11 @@ def _show(result: "RunResult", out: Path | None) -> None:
     _tell_popularity(result, console)
     if out is None:
         return
-    n_held_out = len(result.dataset.test)
+    n_held_out = len(result.dataset.test) + result.dataset.n_left_out
     if result.dataset.divided_by and n_held_out:
         tell(
             console,
             f"{n_held_out:,} interactions were held out for this evaluation, so the model may "
-            "recommend them; for one to use, train on everything: --split none",
+            "recommend them; for one to use, train on everything: --split none --refit",
         )
     tell(console, f"saved to {shown_address(out)}")

@@ -227,7 +227,7 @@ def _timestamps(column: _Column) -> np.ndarray:
 
 
 def _seconds_of_numbers(column: _Column) -> np.ndarray:
-    expected = "seconds since 1970 or a date such as 2024-12-31 18:30:00"
+    expected = "seconds since 1970 or a date such as 2024-12-31 18:30:00 or 31.12.2024"
     numbers = _numbers(column, expected=expected)
     too_large = np.flatnonzero(np.abs(numbers) > LARGEST_TIME)
     if len(too_large):
@@ -270,6 +270,12 @@ def _seconds_of_compact_dates(column: _Column, numbers: np.ndarray, layout: str)
 
 def _seconds_of_dates(column: _Column, moments: pl.Series) -> np.ndarray:
     bad = _first(moments.is_null())
+    if bad == 0:
+        column.fail(
+            bad,
+            "must be a date such as 2024-12-31, 31.12.2024 or 2024-12-31T18:30:00+02:00, "
+            f"got `{column.values[bad]}`",
+        )
     if bad is not None:
         column.fail(
             bad,

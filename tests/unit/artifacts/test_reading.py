@@ -71,8 +71,14 @@ def _torch_file(path: Path) -> None:
     (path / "model.safetensors").write_bytes(content.getvalue())
 
 
+def _stopped_in_a_race(path: Path) -> None:
+    (path / "format").unlink()
+    (path / "request.toml").write_text("")
+
+
 USERS, ITEMS = torch.ones(6, 4), torch.ones(8, 4)
 SPOILT: dict[str, tuple[Spoil, str]] = {
+    "stopped before it had settings": (_stopped_in_a_race, "was stopped before it had settings"),
     "no format": (lambda path: (path / "format").unlink(), "it has no file `format`"),
     "other format": (lambda path: (path / "format").write_text("99"), "written in format '99'"),
     "not finished": (lambda path: (path / "metrics.json").unlink(), "is not finished"),

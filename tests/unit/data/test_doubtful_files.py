@@ -348,3 +348,20 @@ def test_ratings_and_times_of_json_lines_may_be_numbers_or_text(read):
     frame = read("x.jsonl", text)
     assert frame["rating"].to_list() == [4.0, 4.5]
     assert np.array_equal(frame["timestamp"].to_numpy(), [1577836800, 1577836801])
+
+
+def test_all_lines_with_other_fields_are_counted_and_the_first_ones_named(complaint):
+    rows = [f"u{n},x,i{n}" for n in range(300_000)]
+    rows[5] = "u"
+    rows[7] = "u,a,b,c"
+    # In another piece of the file than the first ones.
+    rows[290_000] = "u,a,b,c,d"
+    text = "\n".join(["user,comment,item", *rows])
+    assert complaint("x.csv", text) == (
+        "x.csv: line 7 has 1 field where 3 were expected; fill in those that are missing, or remove "
+        "the line (3 such lines in all, also 9, 290002)"
+    )
+    many = "\n".join(["user,item", *["a,b,c"] * 12])
+    assert complaint("x.csv", many).endswith(
+        "(12 such lines in all, also 3, 4, 5, 6, 7, 8, 9, 10, 11, ...)"
+    )

@@ -503,7 +503,7 @@ def test_unknown_times_written_as_zero_fit_any_unit(read):
         (
             "1577836800",
             "2020-01-01",
-            "`time` must be seconds since 1970 or a date such as 2024-12-31 18:30:00, got `2020",
+            "`time` must be seconds since 1970 or a date such as 2024-12-31 18:30:00 or 31.12.2024, got `2020",
         ),
         (
             "1577836800",
@@ -526,9 +526,16 @@ def test_bad_times_are_named_with_their_line(complaint, first, second, message):
 
 
 def test_dates_that_can_be_read_in_two_ways_are_refused(complaint):
-    assert "or a date such as 2024-12-31 18:30:00, got `01/02/2020`" in complaint(
+    assert "or a date such as 2024-12-31 18:30:00 or 31.12.2024, got `01/02/2020`" in complaint(
         "a.csv", "user,item,date\na,b,01/02/2020\n"
     )
+
+
+def test_a_first_date_that_cannot_be_read_is_answered_with_one_that_can(complaint):
+    assert (
+        "must be a date such as 2024-12-31, 31.12.2024 or 2024-12-31T18:30:00+02:00, got "
+        "`2025-06-27T10:00:00 Europe/Berlin`"
+    ) in complaint("a.csv", "user,item,date\na,b,2025-06-27T10:00:00 Europe/Berlin\n")
 
 
 FRAMES = {

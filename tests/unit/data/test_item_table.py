@@ -280,3 +280,14 @@ def test_commas_before_three_digits_are_not_decimals(tmp_path: Path):
     path.write_text("item;title;price\n1;Up;1,500\n2;Big;2,50\n")
     table = ItemTable.read(path, Vocabulary([1, 2], kind="item"))
     assert table.columns["price"].kind == "text"
+
+
+def test_lines_about_the_same_item_that_differ_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    frame = pl.DataFrame({"item": [1, 2, 1, 2, 3], "title": ["One", "Two", "Eins", "Two", "Three"]})
+    assert read_titles(frame, ITEMS) == ["Eins", "Two", "Three"]
+    assert caplog.messages == [
+        "the item table has several lines about one item, such as `1`, which differ; the last one of "
+        "each counts"
+    ]

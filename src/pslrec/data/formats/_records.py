@@ -6,7 +6,7 @@ with another number of fields than the header is refused.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +17,8 @@ from pslrec.errors import DataError
 
 QUOTE, LINE_FEED, CARRIAGE_RETURN, NUL = b'"\n\r\0'
 CHUNK = 1 << 22
+# Lines that an error names.
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,25 @@ class _Rows:
     n_separators: np.ndarray
 
 
+@dataclass
+class _OddRows:
+    """Rows with another number of fields than the header, the first of them with their places."""
+
+    count: int = 0
+    is_refused: bool = False
+    starts: list[int] = field(default_factory=list)
+    n_fields: list[int] = field(default_factory=list)
+
+    def add(self, rows: _Rows, odd: np.ndarray, shape: Shape) -> None:
+        n_found = rows.n_separators[odd] + 1
+        has_all_needed = n_found > shape.last_needed
+        self.is_refused |= bool((has_all_needed | (n_found > shape.n_fields)).any())
+        self.count += len(odd)
+        n_more = MOST_NAMED - len(self.starts)
+        self.starts += rows.starts[odd[:n_more]].tolist()
+        self.n_fields += n_found[:n_more].tolist()
+
+
 def bytes_array(content: bytes | Path) -> np.ndarray:
     """The bytes of a file as numbers, without reading it into memory."""
     if isinstance(content, Path):
@@ -69,15 +90,16 @@ def bytes_array(content: bytes | Path) -> np.ndarray:
 
 
 def check_records(path: Path, content: bytes | Path, shape: Shape) -> Records:
-    """Count the rows of a table, and raise at the first that has another number of fields.
+    """Count the rows of a table, and raise if some have another number of fields.
 
-    A row that lacks a field that is used is left to the check for gaps, which knows the name of
-    the column.
+    Where all of these lack a field that is used, they are left to the check for gaps, which knows
+    the name of the column.
     """
     data = bytes_array(content)
     _check_before(path, data, shape)
     expected = shape.n_fields - 1
     count = 0
+    odd_rows = _OddRows()
     blank = [np.zeros(0, dtype=np.int64)]
     for rows in _rows(path, data, shape):
         odd = np.flatnonzero(rows.n_separators != expected)
@@ -85,8 +107,10 @@ def check_records(path: Path, content: bytes | Path, shape: Shape) -> Records:
         if len(odd):
             is_blank = _are_blank(data, rows, odd)
             blank.append(odd[is_blank] + count)
-            _check_odd(path, data, rows, odd[~is_blank], shape)
+            odd_rows.add(rows, odd[~is_blank], shape)
         count += len(rows.starts)
+    if odd_rows.is_refused:
+        _refuse(path, data, odd_rows, shape)
     return Records(count, np.concatenate(blank))
 
 
@@ -216,24 +240,21 @@ def _are_blank(data: np.ndarray, rows: _Rows, chosen: np.ndarray) -> np.ndarray:
     return is_blank
 
 
-def _check_odd(path: Path, data: np.ndarray, rows: _Rows, odd: np.ndarray, shape: Shape) -> None:
-    n_found = rows.n_separators[odd] + 1
-    has_all_needed = n_found > shape.last_needed
-    is_wrong = (n_found > shape.n_fields) | has_all_needed
-    if is_wrong.any():
-        first = int(np.flatnonzero(is_wrong)[0])
-        line = line_at(data, int(rows.starts[odd[first]]))
-        _refuse(path, line, int(n_found[first]), shape)
-
-
-def _refuse(path: Path, line: int, n_found: int, shape: Shape) -> NoReturn:
-    if n_found < shape.n_fields:
+def _refuse(path: Path, data: np.ndarray, odd: _OddRows, shape: Shape) -> NoReturn:
+    lines = [line_at(data, start) for start in odd.starts]
+    if odd.n_fields[0] < shape.n_fields:
         advice = "fill in those that are missing, or remove the line"
     elif shape.quoted:
         advice = f"put a field that has {shape.spelling!r} in it in quotes"
     else:
         advice = f"no field may have {shape.spelling!r} in it"
-    fields = "field" if n_found == 1 else "fields"
+    fields = "field" if odd.n_fields[0] == 1 else "fields"
+    others = ""
+    if odd.count > 1:
+        named = ", ".join(map(str, lines[1:]))
+        more = ", ..." if odd.count > len(lines) else ""
+        others = f" ({odd.count:,} such lines in all, also {named}{more})"
     raise DataError(
-        f"{path}: line {line} has {n_found} {fields} where {shape.n_fields} were expected; {advice}"
+        f"{path}: line {lines[0]} has {odd.n_fields[0]} {fields} where {shape.n_fields} were "
+        f"expected; {advice}{others}"
     )

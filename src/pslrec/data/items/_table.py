@@ -1,5 +1,6 @@
 """What is known about the items of a model: their titles, and columns to choose them by."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,8 @@ from pslrec.data.items._conditions import Condition
 from pslrec.data.items._reading import RawTable, TableFile, read_table
 from pslrec.errors import ConfigError, DataError, PslrecError
 from pslrec.files import FileError, check_regular, whole_file
+
+logger = logging.getLogger(__name__)
 
 LONGEST_TITLE = 300
 # Conditions are mostly few and repeated; these masks take one byte per item each.
@@ -200,14 +203,24 @@ def _frame_of(source: Any) -> pl.DataFrame:
 def _aligned(raw: RawTable, items: Vocabulary, origin: str) -> pl.DataFrame:
     """One line per item of the model, empty where the table has none for it."""
     places: list[int | None] = [None] * len(items)
-    n_found = 0
+    repeated = []
     ids = raw.frame[raw.item_column].to_list()
     for place, identifier in enumerate(ids):
         row = items.find_given(identifier)
-        if row is not None and identifier is not None:
-            places[row] = place
-            n_found += 1
-    if not n_found:
+        if row is None or identifier is None:
+            continue
+        before = places[row]
+        if before is not None and raw.frame.row(before) != raw.frame.row(place):
+            repeated.append(identifier)
+        places[row] = place
+    if repeated:
+        logger.warning(
+            "%s has several lines about %s, such as `%s`, which differ; the last one of each counts",
+            origin,
+            "one item" if len(set(repeated)) == 1 else f"each of {len(set(repeated)):,} items",
+            repeated[0],
+        )
+    if all(place is None for place in places):
         first = items.ids([0])[0]
         raise DataError(
             f"{origin}: no id in column `{raw.item_column}` is an item of the model; "
