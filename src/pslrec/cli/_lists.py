@@ -104,7 +104,11 @@ def _write(frames: Iterator["pl.DataFrame"], n_owners: int, out: Path, kind: str
         what = "neighbours"
     tell(console, f"wrote {n_rows:,} {what} for {n_listed:,} {kind}s to {out}")
     if n_listed < n_owners:
-        tell(console, f"{n_owners - n_listed:,} of {n_owners:,} {kind}s have no list")
+        tell(
+            console,
+            f"{n_owners - n_listed:,} of {n_owners:,} {kind}s have no list: nothing of them is in the "
+            "training part, or the rules leave nothing",
+        )
 
 
 def _write_frames(frames: Iterator["pl.DataFrame"], file: IO[bytes], suffix: str) -> int:

@@ -32,7 +32,7 @@ def show_metrics(metrics: Mapping[str, Any], console: Console) -> None:
 
 def _show_without_test(metrics: Mapping[str, Any], console: Console) -> None:
     """What there is of a model that was trained on everything: how it did on validation."""
-    note = f"no test part, as nothing was held out; epoch {metrics['best_epoch']}"
+    note = f"no test part; epoch {metrics['best_epoch']}"
     if not metrics["validation"]:
         console.print(note, highlight=False, soft_wrap=True)
         return

@@ -146,8 +146,8 @@ def recommend_command(
         if blocks is None:
             rows = _rows(model, wanted_users, users, skip_unknown=skip_unknown)
             blocks = _blocks(wanted, rows)
-            n_known = int(model.is_known(rows).sum())
-            _tell_unknown(len(rows) - n_known, len(rows))
+            if out is None and not model.is_known(rows).all():
+                _tell_unknown(model, rows)
         if out is None:
             _show(blocks)
         else:
@@ -184,14 +184,15 @@ def _rows(
     return torch.tensor(found.rows, dtype=torch.int64)
 
 
-def _tell_unknown(n_unknown: int, n_users: int) -> None:
-    if n_unknown and is_told_here():
-        typer.echo(
-            f"{n_unknown:,} of {n_users:,} users have no list, as none of their items are in the "
-            "training part: train on everything with `pslrec train --split none --refit`, or recommend "
-            "by what they have with --history",
-            err=True,
-        )
+def _tell_unknown(model: "TrainedModel", rows: "torch.Tensor") -> None:
+    n_unknown = len(rows) - int(model.is_known(rows).sum())
+    refit = " --refit" if model.validation_pairs is not None else ""
+    typer.echo(
+        f"{n_unknown:,} of {len(rows):,} users have no list, as none of their items are in the training "
+        f"part: train on everything with `pslrec train --split none{refit}`, or recommend by what they "
+        "have with --history",
+        err=True,
+    )
 
 
 def _tell_skipped(n_unknown: int, n_ids: int) -> None:
@@ -323,7 +324,7 @@ def _show(blocks: Blocks) -> None:
     Console().print(table)
     if not shown:
         typer.echo(
-            "no item is left to recommend; loosen the rules, or add --include-seen, or name items "
+            "no item is left to recommend; loosen the rules, add --include-seen, or name users and items "
             "that are known",
             err=True,
         )

@@ -118,6 +118,8 @@ def similar_command(
         similar = Text(title_cell(record, "similar"))
         listing.add_row(str(record["rank"]), similar, f"{record['score']:.4f}")
     Console().print(listing)
+    if frame.is_empty() and user is not None:
+        typer.echo("none of this user's items are in the training part", err=True)
 
 
 def _check(

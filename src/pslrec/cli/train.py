@@ -325,9 +325,10 @@ def _show(result: "RunResult", out: Path | None) -> None:
         return
     n_held_out = len(result.dataset.test) + result.dataset.n_left_out
     if result.dataset.divided_by and n_held_out:
+        refit = " --refit" if result.dataset.validation is not None else ""
         tell(
             console,
-            f"{n_held_out:,} interactions were held out for this evaluation, so the model may "
-            "recommend them; for one to use, train on everything: --split none --refit",
+            f"{n_held_out:,} interactions were held out of training, so the model may "
+            f"recommend them; for one to use, train on everything: --split none{refit}",
         )
     tell(console, f"saved to {shown_address(out)}")

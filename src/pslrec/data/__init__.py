@@ -25,7 +25,7 @@ from pslrec.data._published import read_published
 from pslrec.data._reading import read_interactions
 from pslrec.data._sealing import SealedInteractions
 from pslrec.data._synthetic import planted_tastes
-from pslrec.data._vocabulary import Vocabulary
+from pslrec.data._vocabulary import Vocabulary, cast_ids
 from pslrec.data._writing import (
     check_new_directory,
     check_new_file,
@@ -45,6 +45,7 @@ __all__ = [
     "SealedInteractions",
     "Vocabulary",
     "cache_directory",
+    "cast_ids",
     "check_exchangeability",
     "check_new_directory",
     "check_new_file",

@@ -141,6 +141,15 @@ class Vocabulary:
                     rows[place] = self.find_given(given[place])
         return rows
 
+    def rows_of(self, others: "Vocabulary") -> np.ndarray:
+        """The row here of each id of another vocabulary, -1 where it is unknown.
+
+        >>> Vocabulary([10, 7]).rows_of(Vocabulary(["7", "007", "10"]))
+        array([ 1, -1,  0])
+        """
+        found = self.find_all_given(others.series.to_list())
+        return np.array([-1 if row is None else row for row in found], dtype=np.int64)
+
     # Ids such as dates, by what they look like.
     @cached_property
     def _row_of_text(self) -> dict[str, int]:
@@ -162,6 +171,23 @@ class Vocabulary:
     def select(self, rows: np.ndarray) -> "Vocabulary":
         """The vocabulary of some rows, renumbered in the order given."""
         return Vocabulary(self._series.gather(rows), kind=self.kind)
+
+
+def cast_ids(ids: pl.Series, dtype: Any) -> pl.Series:
+    """Ids in the type of known ones; missing where that would be another id.
+
+    Args:
+        ids: of one type.
+        dtype: that of the known ones.
+
+    >>> cast_ids(pl.Series(["7", "007", "ann"]), pl.Int64()).to_list()
+    [7, None, None]
+    """
+    if ids.dtype == dtype:
+        return ids
+    cast = ids.cast(dtype, strict=False)
+    is_same = cast.cast(ids.dtype, strict=False) == ids
+    return pl.select(pl.when(is_same).then(cast)).to_series().alias(ids.name)
 
 
 def as_series(ids: Iterable[Any], kind: str) -> pl.Series:

@@ -94,23 +94,23 @@ class WalkFitting:
         key = (settings.regularization, n_items)
         if key in self._regressions:
             return self._regressions[key]
-        failure: Exception | None = None
+        # Not the error itself: it would keep the matrices it was raised among.
+        failure = ""
         try:
             self._regressions[key] = regression_matrix(
                 self._train, regularization=settings.regularization, most_items=n_items
             )
         except (ValueError, MemoryError) as error:
-            failure = error
+            failure = str(error) or "there is not enough memory"
         # Memory may run out in one process; the others must not wait for it to evaluate with them.
-        n_failed = torch.tensor([float(failure is not None)])
+        n_failed = torch.tensor([float(bool(failure))])
         self._group.sum(n_failed)
-        if failure is not None:
-            reason = str(failure) or "there is not enough memory"
+        if failure:
             raise ConfigError(
                 f"a regression on {n_items:,} items with a regularization of "
-                f"{settings.regularization:g} cannot be fitted: {reason}; set `walks.regression` to 0, "
+                f"{settings.regularization:g} cannot be fitted: {failure}; set `walks.regression` to 0, "
                 "or fewer `walks.regression_items`"
-            ) from failure
+            )
         if n_failed > 0:
             raise ConfigError("it could not be fitted in another process")
         return self._regressions[key]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pslrec.artifacts import FinishedRun, read_run
 from pslrec.backbones import Backbone
-from pslrec.data import Interactions, Vocabulary
+from pslrec.data import Interactions
 from pslrec.errors import ConfigError
 from pslrec.inference import StartingRows
 from pslrec.rows import Rows
@@ -60,8 +60,8 @@ def start_warm(backbone: Backbone, train: Interactions, path: Path) -> None:
     """
     old = read_run(path)
     _check_same_backbone(old, backbone, path)
-    users = _Side(train.users, _old_rows(train.user_vocabulary, old.users), old.user_table)
-    items = _Side(train.items, _old_rows(train.item_vocabulary, old.items), old.item_table)
+    users = _Side(train.users, old.users.rows_of(train.user_vocabulary), old.user_table)
+    items = _Side(train.items, old.items.rows_of(train.item_vocabulary), old.item_table)
     if backbone.sums_histories and not items.n_known:
         raise ConfigError(
             f"no item of the training data is in the run in {path}, and `{backbone.name}` has no "
@@ -101,8 +101,8 @@ def share_learnt_before(part: Interactions, path: Path) -> float:
     if not len(part):
         return 0.0
     old = read_run(path)
-    users = _old_rows(part.user_vocabulary, old.users)[part.users]
-    items = _old_rows(part.item_vocabulary, old.items)[part.items]
+    users = old.users.rows_of(part.user_vocabulary)[part.users]
+    items = old.items.rows_of(part.item_vocabulary)[part.items]
     trained_users, trained_items = _trained_pairs(old)
     # One number per pair. Unknown users and items give numbers that may be those of other pairs.
     n_items = len(old.items)
@@ -132,12 +132,6 @@ def _trained_pairs(old: FinishedRun) -> tuple[np.ndarray, np.ndarray]:
         users = torch.cat([users, more_users])
         items = torch.cat([items, more_items])
     return users.numpy(), items.numpy()
-
-
-def _old_rows(vocabulary: Vocabulary, old_vocabulary: Vocabulary) -> np.ndarray:
-    # As they are given: one new id that is text makes texts of all ids of a log.
-    found = old_vocabulary.find_all_given(vocabulary.series.to_list())
-    return np.array([-1 if row is None else row for row in found], dtype=np.int64)
 
 
 def _fill(table: Tensor, own: _Side, others: _Side, old_neighbours: Rows) -> None:

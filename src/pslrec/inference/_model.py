@@ -22,7 +22,7 @@ from pslrec.artifacts import (
     read_run,
 )
 from pslrec.backbones import BACKBONES, Backbone
-from pslrec.data import Interactions, Vocabulary
+from pslrec.data import Interactions, Vocabulary, cast_ids
 from pslrec.errors import DataError, PslrecError, UnknownNameError
 from pslrec.evaluation import EmbeddingScorer, Scorer
 from pslrec.files import at_hand
@@ -293,7 +293,9 @@ class TrainedModel:
             user_rows: rows of the users.
             k: length of the lists; `items` of the result holds rows of users.
         """
-        top = self._nearest(self.user_vectors, user_rows, k, "user_rows")
+        known = torch.arange(self.n_users)
+        known = known[self.is_known(known)]
+        top = self._nearest(self.user_vectors, user_rows, k, "user_rows", candidates=known)
         return _without_empty(top, ~self.is_known(user_rows))
 
     def score(self, user_rows: Tensor, item_rows: Tensor) -> Tensor:
@@ -349,7 +351,13 @@ class TrainedModel:
         )
 
     def _nearest(
-        self, table: Tensor, rows: Tensor, k: int, name: str, rules: RowRules = NO_RULES
+        self,
+        table: Tensor,
+        rows: Tensor,
+        k: int,
+        name: str,
+        rules: RowRules = NO_RULES,
+        candidates: Tensor | None = None,
     ) -> TopItems:
         rows = checked_rows(rows, len(table), name)
         vectors = functional.normalize(table, dim=1)
@@ -359,6 +367,7 @@ class TrainedModel:
             vectors,
             k,
             hidden=themselves,
+            candidates=candidates,
             rules=rules,
             memory_budget=self._memory_budget,
         )
@@ -449,12 +458,13 @@ def _with_parents(
             raise DataError(f"`parents`: item `{new}` was in the training data and needs no parent")
         if items.find(known) is None:
             raise UnknownNameError(f"`parents`: unknown item `{known}`, the parent of `{new}`")
-    try:
-        added = pl.Series(list(parents)).cast(items.series.dtype, strict=True)
-    except pl.exceptions.PolarsError as error:
+    given = Vocabulary(list(parents), kind=items.kind).series
+    added = cast_ids(given, items.series.dtype)
+    if added.null_count():
+        odd = given.filter(added.is_null())[0]
         raise DataError(
-            f"`parents` must name new items by ids of the type {items.series.dtype}: {error}"
-        ) from error
+            f"`parents` must name new items by ids of the type {items.series.dtype}, got `{odd}`"
+        )
     parent_rows = torch.from_numpy(items.rows(parents.values()).astype(np.int64))
     extended = Vocabulary(pl.concat([items.series, added]), kind=items.kind)
     trained_rows = torch.cat([torch.arange(len(items)), parent_rows])

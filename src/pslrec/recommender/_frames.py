@@ -97,19 +97,10 @@ def onto(interactions: Interactions, users: Vocabulary, items: Vocabulary) -> In
         users: the known users.
         items: the known items.
     """
-    user_rows = _rows_in(users, interactions.user_vocabulary)[interactions.users]
-    item_rows = _rows_in(items, interactions.item_vocabulary)[interactions.items]
+    user_rows = users.rows_of(interactions.user_vocabulary)[interactions.users]
+    item_rows = items.rows_of(interactions.item_vocabulary)[interactions.items]
     is_known = (user_rows >= 0) & (item_rows >= 0)
     return Interactions(user_rows[is_known], item_rows[is_known], users, items)
-
-
-def _rows_in(known: Vocabulary, own: Vocabulary) -> np.ndarray:
-    rows = np.full(len(own), -1, dtype=np.int64)
-    for place, identifier in enumerate(own.series.to_list()):
-        row = known.find(identifier)
-        if row is not None:
-            rows[place] = row
-    return rows
 
 
 def rows_of(

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from pslrec.config import RunConfig
-from pslrec.data import Dataset, Interactions, Preparation, concatenate, prepare
+from pslrec.data import Dataset, Interactions, Preparation, cast_ids, concatenate, prepare
 from pslrec.errors import DataError
 from pslrec.inference import TrainedModel
 from pslrec.recommender._frames import onto
@@ -58,18 +58,13 @@ def grown_data(
 
 def _as_before(ids: pl.Series, known: pl.Series) -> pl.Series:
     """New ids in the type of the known ones: a number where numbers were, a text where texts were."""
-    if ids.dtype == known.dtype:
-        return ids
-    same_kind = ids.cast(known.dtype, strict=False)
-    # As a number `007` would be 7, who may be somebody else.
-    is_same = same_kind.is_not_null()
-    if ids.dtype == pl.String:
-        is_same &= same_kind.cast(pl.String) == ids
-    if not is_same.all():
-        odd = ids.filter(~is_same)[0]
+    same_kind = cast_ids(ids, known.dtype)
+    if same_kind.null_count():
+        odd = ids.filter(same_kind.is_null())[0]
         raise DataError(
             f"`interactions` has the {ids.name} `{odd}`, and ids of the {ids.name}s in the "
-            "training data are whole numbers; call `fit` with all interactions instead"
+            "training data are whole numbers; call `fit` with all interactions instead, and ids that "
+            "are all texts"
         )
     return same_kind
 

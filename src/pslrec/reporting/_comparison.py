@@ -91,7 +91,7 @@ def metrics_section(records: Sequence[RunRecord], measured: Mapping[str, Measure
         test = _metric_table(finished, "test", every, "Test set")
         blocks.append(Fold("All metrics on the test set", [test]))
     else:
-        blocks.append(Text("There is no test part, as nothing was held out.", "note"))
+        blocks.append(Text("There is no test part.", "note"))
         blocks.append(_metric_table(finished, "validation", main, "Validation set"))
     if any(record.metrics.get("validation") for record in finished):
         validation = _metric_table(finished, "validation", every, "Validation set")

@@ -154,15 +154,18 @@ class ServedModel:
 
     @cached_property
     def users_with_history(self) -> np.ndarray:
-        """Rows of the users who have any items."""
-        return np.flatnonzero(self.model.seen.lengths)
+        """Rows of the users who have any items that the model was trained on."""
+        return np.flatnonzero(self.model.is_known(torch.arange(self.model.n_users)).numpy())
 
     @cached_property
     def description(self) -> dict[str, Any]:
         """What is being served, with a user and a history to try it with."""
         # A history of medium length makes a better example than the first or the longest.
-        lengths = torch.as_tensor(self.model.seen.lengths)
-        user = int((lengths - _EXAMPLE_HISTORY).abs().argmin())
+        rows = self.users_with_history
+        if not len(rows):
+            rows = np.arange(self.model.n_users)
+        lengths = self.model.seen.lengths[rows]
+        user = int(rows[np.abs(lengths - _EXAMPLE_HISTORY).argmin()])
         example_history = self.history(user)[:_EXAMPLE_LENGTH]
         return {
             "run": self.path.name,

@@ -359,9 +359,19 @@ def test_all_lines_with_other_fields_are_counted_and_the_first_ones_named(compla
     text = "\n".join(["user,comment,item", *rows])
     assert complaint("x.csv", text) == (
         "x.csv: line 7 has 1 field where 3 were expected; fill in those that are missing, or remove "
-        "the line (3 such lines in all, also 9, 290002)"
+        "the line (3 lines have another number, also 9 with 4, 290002 with 5)"
     )
     many = "\n".join(["user,item", *["a,b,c"] * 12])
     assert complaint("x.csv", many).endswith(
-        "(12 such lines in all, also 3, 4, 5, 6, 7, 8, 9, 10, 11, ...)"
+        "(12 lines have another number, also 3 with 3, 4 with 3, 5 with 3, 6 with 3, 7 with 3, 8 with 3, "
+        "9 with 3, 10 with 3, 11 with 3, ...)"
     )
+
+
+def test_a_line_that_is_refused_is_refused_whatever_comes_after_it(complaint):
+    """In a later piece of the file there are gaps alone, which are for another check."""
+    rows = [f"u{n},x,i{n}" for n in range(300_000)]
+    rows[5] = "u,a,b,c"
+    rows[290_000] = "u"
+    text = "\n".join(["user,comment,item", *rows])
+    assert "line 7 has 4 fields where 3 were expected" in complaint("x.csv", text)

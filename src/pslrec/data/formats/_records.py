@@ -251,9 +251,11 @@ def _refuse(path: Path, data: np.ndarray, odd: _OddRows, shape: Shape) -> NoRetu
     fields = "field" if odd.n_fields[0] == 1 else "fields"
     others = ""
     if odd.count > 1:
-        named = ", ".join(map(str, lines[1:]))
+        named = []
+        for line, n_fields in zip(lines[1:], odd.n_fields[1:], strict=True):
+            named.append(f"{line} with {n_fields}")
         more = ", ..." if odd.count > len(lines) else ""
-        others = f" ({odd.count:,} such lines in all, also {named}{more})"
+        others = f" ({odd.count:,} lines have another number, also {', '.join(named)}{more})"
     raise DataError(
         f"{path}: line {lines[0]} has {odd.n_fields[0]} {fields} where {shape.n_fields} were "
         f"expected; {advice}{others}"

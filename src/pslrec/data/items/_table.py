@@ -204,13 +204,15 @@ def _aligned(raw: RawTable, items: Vocabulary, origin: str) -> pl.DataFrame:
     """One line per item of the model, empty where the table has none for it."""
     places: list[int | None] = [None] * len(items)
     repeated = []
+    facts = raw.frame.drop(raw.item_column)
     ids = raw.frame[raw.item_column].to_list()
     for place, identifier in enumerate(ids):
         row = items.find_given(identifier)
         if row is None or identifier is None:
             continue
         before = places[row]
-        if before is not None and raw.frame.row(before) != raw.frame.row(place):
+        # As text, in which a missing number equals another one.
+        if before is not None and str(facts.row(before)) != str(facts.row(place)):
             repeated.append(identifier)
         places[row] = place
     if repeated:

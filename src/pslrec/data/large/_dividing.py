@@ -15,6 +15,7 @@ from pslrec.data.large._plan import Plan
 from pslrec.data.large._sorting import user_counts
 from pslrec.data.splits import (
     FRACTION,
+    KEEPING_ITEMS,
     N_KEPT,
     TRAIN_FRACTION,
     carve_validation,
@@ -147,7 +148,7 @@ def _draw_validation(
         is_chosen = chosen[n_before : n_before + len(places)]
         here[places[is_chosen]] = VALIDATION
         n_before += len(places)
-    if n_kept:
+    if plan.validation in KEEPING_ITEMS:
         # An item of which all pairs were drawn stays in training with all of them.
         _, of_items = _counts_of(whole, fates, TRAIN, sizes, n_rows)
         for start, chunk in whole.chunks(n_rows, ["items"]):

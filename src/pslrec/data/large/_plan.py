@@ -16,7 +16,7 @@ from pslrec.errors import DataError
 from pslrec.files import explained, is_address, stored_files
 
 # Raised whenever the same plan gives other files.
-VERSION = 1
+VERSION = 2
 # From these sizes of all files together, a log is prepared out of core unless somebody asks
 # otherwise. In memory, a pair takes about a hundred bytes while it is prepared; in a Parquet file
 # four to ten, in a text about thirty.

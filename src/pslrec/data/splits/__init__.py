@@ -15,6 +15,7 @@ from pslrec.data.splits._base import (
 from pslrec.data.splits._by_name import split_by_name
 from pslrec.data.splits._validation import (
     FRACTION,
+    KEEPING_ITEMS,
     N_KEPT,
     ValidationRule,
     carve_validation,
@@ -31,6 +32,7 @@ from pslrec.data.splits.temporal import temporal_split, temporal_split_per_user
 
 __all__ = [
     "FRACTION",
+    "KEEPING_ITEMS",
     "N_KEPT",
     "SPLITS",
     "TRAIN_FRACTION",

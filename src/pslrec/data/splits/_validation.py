@@ -23,8 +23,11 @@ logger = logging.getLogger(__name__)
 # Of each user's training pairs, or of all of them.
 FRACTION = 0.1
 ValidationRule = Literal["none", "paper", "fraction"]
-# Training pairs that each user keeps; the paper's rule may take a user's only one.
-N_KEPT = {"paper": 0, "fraction": 2}
+# Training pairs that each user keeps. The paper's rule would take a user's only one, of which its data
+# have none: nothing could be ranked for somebody without any.
+N_KEPT = {"paper": 1, "fraction": 2}
+# Rules by which an item of which all pairs were drawn stays in training with all of them.
+KEEPING_ITEMS = ("fraction",)
 
 
 def carve_validation(
@@ -46,7 +49,7 @@ def carve_validation(
     if rule == "none" or dataset.validation is not None:
         return dataset
     if split not in VALIDATIONS:
-        return _drawn(dataset, FRACTION, seed, n_kept=N_KEPT[rule])
+        return _drawn(dataset, FRACTION, seed, rule=rule)
     distinct = replace(dataset, train=each_pair_once(dataset.train))
     carve = VALIDATIONS[split]
     carved = carve(distinct, fraction=FRACTION, n_kept=N_KEPT[rule], seed=seed)
@@ -60,9 +63,9 @@ def paper_validation(dataset: Dataset, *, fraction: float = FRACTION, seed: int 
 
     This is the rule behind the published numbers, drawn from the same generator: seed 2024
     re-derives the published validation sets, seeds 2025 and up the further folds. A user with a
-    single training item loses it, as in the paper's code.
+    single training item keeps it, where the paper's code would take it.
     """
-    return _drawn(dataset, fraction, seed, n_kept=N_KEPT["paper"])
+    return _drawn(dataset, fraction, seed, rule="paper")
 
 
 def fraction_validation(
@@ -73,10 +76,10 @@ def fraction_validation(
     It is at least one item of each user with three or more. Every user keeps at least two training
     items and every item at least one user, so that the model knows all of them.
     """
-    return _drawn(dataset, fraction, seed, n_kept=N_KEPT["fraction"])
+    return _drawn(dataset, fraction, seed, rule="fraction")
 
 
-def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Dataset:
+def _drawn(dataset: Dataset, fraction: float, seed: int, *, rule: str) -> Dataset:
     check_fraction("fraction", fraction)
     if dataset.validation is not None:
         raise DataError(
@@ -84,9 +87,8 @@ def _drawn(dataset: Dataset, fraction: float, seed: int, *, n_kept: int) -> Data
         )
     ordered = each_pair_once(dataset.train)
     slices = user_slices(ordered)
-    chosen = drawn_for_validation(slices, len(ordered), fraction, seed, n_kept=n_kept)
-    if n_kept:
-        # An item of which all pairs were drawn stays in training with all of them.
+    chosen = drawn_for_validation(slices, len(ordered), fraction, seed, n_kept=N_KEPT[rule])
+    if rule in KEEPING_ITEMS:
         n_left = np.bincount(ordered.items[~chosen], minlength=ordered.n_items)
         chosen &= n_left[ordered.items] > 0
     carved = replace(dataset, train=ordered.select(~chosen), validation=ordered.select(chosen))
@@ -151,7 +153,7 @@ def check_sizes(n_train: int, n_validation: int) -> None:
         raise DataError(
             f"carving out validation leaves {n_train:,} training and {n_validation:,} validation "
             'pairs, which is too little: use `validation="none"` '
-            "(on the command line --set data.validation=none), or more data"
+            "(on the command line --set data.validation=none, without --refit), or more data"
         )
 
 
