@@ -11,6 +11,7 @@
 #include "catalog.hpp"
 #include "catalog_phases.hpp"
 #include "dispatch.hpp"
+#include "elastic_nets.hpp"
 #include "negatives.hpp"
 #include "products.hpp"
 #include "row_noise.hpp"
@@ -68,6 +69,7 @@ NB_MODULE(_native, module) {
     module.def("catalog_node_gradients", &pslrec::catalog_node_gradients, "Twin: the same, multiplied by the terms.");
     module.def("log_sum_rows", &pslrec::log_sum_rows, "Twin: `pslrec.kernels.log_sum.log_sum_plainly`.");
     module.def("add_row_noise", &pslrec::add_row_noise, "Twin: `pslrec.kernels.row_noise.row_noise_plainly`.");
+    pslrec::elastic_nets::register_with(module);
     pslrec::products::register_with(module);
     pslrec::sparse_product::register_with(module);
     pslrec::sparse_sums::register_with(module);

@@ -4,6 +4,7 @@
 """
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace
+from pslrec.baselines._common_users import CommonUsers
 from pslrec.baselines._regression import regression_matrix
 from pslrec.baselines._walks import walk_matrix
 from pslrec.baselines.ease import EASE
@@ -27,6 +28,7 @@ __all__ = [
     "GFCF",
     "SLIM",
     "Baseline",
+    "CommonUsers",
     "ImplicitALS",
     "ItemKNN",
     "Popularity",

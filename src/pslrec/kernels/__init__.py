@@ -15,6 +15,7 @@ from pslrec.kernels._catalog import (
     takes_catalog,
 )
 from pslrec.kernels._devices import DEVICE_NAMES, device_named, devices_here, is_device_name
+from pslrec.kernels._elastic_nets import elastic_nets
 from pslrec.kernels._log_sum import sampled_log_sum, takes_sampled
 from pslrec.kernels._native import IS_COMPILED, WHY_NOT_COMPILED, instruction_set, openmp_threads
 from pslrec.kernels._negatives import draw_negatives
@@ -68,6 +69,7 @@ __all__ = [
     "devices_here",
     "divided_catalog_value",
     "draw_negatives",
+    "elastic_nets",
     "has_rows_for",
     "instruction_set",
     "is_device_name",

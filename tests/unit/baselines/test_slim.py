@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from matrices import interactions_of
-from pslrec.baselines import SLIM, slim
+from pslrec.baselines import SLIM, CommonUsers
 from pslrec.data import Interactions
+from pslrec.kernels import _elastic_nets
 
 L1, L2 = 0.7, 2.0
 
@@ -46,16 +47,13 @@ def nearest(matrix: np.ndarray, item: int, count: int) -> list[int]:
 
 @pytest.mark.parametrize("non_negative", [True, False])
 @pytest.mark.parametrize("neighbours", [4, 14])
-@pytest.mark.parametrize("batch_bytes", [1, 2**20])
 def test_weights_equal_a_loop(
     monkeypatch: pytest.MonkeyPatch,
     log: Interactions,
     non_negative: bool,
     neighbours: int,
-    batch_bytes: int,
 ) -> None:
-    monkeypatch.setattr(slim, "_BATCH_BYTES", batch_bytes)
-    monkeypatch.setattr(slim, "_TOLERANCE", 1e-7)
+    monkeypatch.setattr(_elastic_nets, "_TOLERANCE", 1e-7)
     baseline = SLIM(l1=L1, l2=L2, neighbours=neighbours, non_negative=non_negative).fit(log)
     matrix = log.matrix().toarray().astype(np.float64)
     candidates = [nearest(matrix, item, neighbours) for item in range(log.n_items)]
@@ -87,6 +85,23 @@ def test_weights_agree_with_the_elastic_net_of_scikit_learn(log: Interactions) -
         np.testing.assert_allclose(found, model.coef_, atol=1e-3)
 
 
+def test_items_with_too_few_common_users_are_left_out_without_a_difference(
+    log: Interactions,
+) -> None:
+    """A weight that is positive needs more common users than `l1`, whatever the others are."""
+    common = CommonUsers(log)
+    everything = common.nearest(log.n_items)
+    for l1 in (0.5, 1.0, 3.0):
+        asked = common.weights(l1=l1, l2=L2, candidates=everything)
+        found = common.weights(l1=l1, l2=L2)
+        np.testing.assert_allclose(found.toarray(), asked.toarray(), atol=1e-5)
+        assert found.nnz > 0
+        matrix = log.matrix().toarray()
+        counts = matrix.T @ matrix
+        np.fill_diagonal(counts, 0)
+        assert common.n_pairs_above(l1) == (counts > l1).sum()
+
+
 def test_larger_absolute_penalty_leaves_fewer_weights(log: Interactions) -> None:
     counts = [SLIM(l1=l1, l2=L2).fit(log).weights.nnz for l1 in (0.0, 2.0, 1000.0)]
     assert counts[0] > counts[1] > counts[2] == 0
@@ -95,6 +110,9 @@ def test_larger_absolute_penalty_leaves_fewer_weights(log: Interactions) -> None
 def test_interactions_beyond_the_budget_raise_before_it_starts(log: Interactions) -> None:
     with pytest.raises(ValueError, match=r"SLIM may need .* GiB for these interactions"):
         SLIM(memory_budget=100).fit(log)
+    # Histories of two items each have four pairs of items at most.
+    few = interactions_of(np.eye(5, 50, dtype=bool) | np.eye(5, 50, 9, dtype=bool))
+    assert CommonUsers.memory_needed(few) == 5 * 2**2 * 8
 
 
 @pytest.mark.parametrize("options", [{"l1": -1.0}, {"l2": 0.0}, {"neighbours": 0}])
