@@ -81,8 +81,8 @@ ALONE = ", without walks"
 # Trained on all of training, as the published rows of LightGCN-Gowalla are.
 REFITTED = ", refitted"
 ON_TEST = ", epoch on test"
-# Matrices of items by items, whose inverse or regressions take longer than a training here.
-MOST_ITEMS = {"ease": 20_000, "edlae": 10_000, "slim": 10_000}
+# Matrices of items by items, whose inverse takes longer than a training here.
+MOST_ITEMS = {"ease": 20_000, "edlae": 10_000}
 # Tries of a baseline's search where a single one takes a minute or more.
 LARGE = 1e9
 TRIES_OF_LARGE = 12
@@ -154,7 +154,8 @@ def trained(data: Mapping[str, Any], contestant: str, seed: int) -> dict[str, An
                 "popularity_exponent": options.walks.popularity_exponent,
                 "transition_exponent": options.walks.transition_exponent,
                 "regression": options.walks.regression,
-                "regularization": options.walks.regularization,
+                "regression_l1": options.walks.regression_l1,
+                "regression_l2": options.walks.regression_l2,
             }
         ),
     }

@@ -26,7 +26,7 @@ ON_TEST = ", epoch on test"
 # What belongs to walks and to a regression among the settings of a row.
 SETTINGS_OF = {
     "walks": ("popularity_exponent", "transition_exponent"),
-    "regression": ("regularization",),
+    "regression": ("regression_l1", "regression_l2", "regularization"),
 }
 
 

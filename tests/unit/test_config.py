@@ -63,8 +63,8 @@ OTHER_VALUES: dict[str, Any] = {
     "walks.transition_exponent": 0.5,
     "walks.popularity_exponent": 0.4,
     "walks.regression": "auto",
-    "walks.regularization": 20.0,
-    "walks.regression_items": 900,
+    "walks.regression_l1": 0.5,
+    "walks.regression_l2": 20.0,
     "evaluation.k": (3, 10),
     "evaluation.validation_users": 1000,
     "evaluation.test_users": 500,
@@ -315,3 +315,10 @@ def test_the_trainer_gets_what_was_set() -> None:
     options = RunConfig.from_settings(OTHER_VALUES).training.trainer_options(100)
     for name in ("learning_rate", "weight_decay", "epochs", "validate_every", "patience", "seed"):
         assert getattr(options, name) == OTHER_VALUES[f"training.{name}"]
+
+
+def test_a_retired_setting_says_what_has_replaced_it() -> None:
+    with pytest.raises(ConfigError, match=r"`walks\.regularization` is no longer a setting.*SLIM"):
+        RunConfig.checked({"walks": {"regularization": 50.0}})
+    with pytest.raises(ConfigError, match=r"`walks\.regression_items` is no longer .*`walks\.regre"):
+        RunConfig.from_settings({"walks.regression_items": 6000})

@@ -5,7 +5,6 @@
 
 from pslrec.baselines._base import BASELINES, Baseline, SearchSpace
 from pslrec.baselines._common_users import CommonUsers
-from pslrec.baselines._regression import regression_matrix
 from pslrec.baselines._walks import walk_matrix
 from pslrec.baselines.ease import EASE
 from pslrec.baselines.edlae import EDLAE
@@ -35,6 +34,5 @@ __all__ = [
     "RP3Beta",
     "SearchSpace",
     "TurboCF",
-    "regression_matrix",
     "walk_matrix",
 ]

@@ -2,7 +2,12 @@
 
 from pslrec.config._parts import part_settings
 from pslrec.config._presets import DEFAULT_PRESET, PRESETS, preset_settings
-from pslrec.config._run_config import RunConfig, component_options, setting_names
+from pslrec.config._run_config import (
+    RunConfig,
+    component_options,
+    setting_names,
+    without_retired,
+)
 from pslrec.config._sections import (
     DataSection,
     NoiseSection,
@@ -24,4 +29,5 @@ __all__ = [
     "part_settings",
     "preset_settings",
     "setting_names",
+    "without_retired",
 ]

@@ -33,7 +33,13 @@ from pslrec.registry import Registry, constructor_parameters
 logger = logging.getLogger(__name__)
 
 SEARCHED_WITH_WALKS = ("walks.popularity_exponent", "walks.transition_exponent")
-SEARCHED_WITH_REGRESSION = ("walks.regularization",)
+SEARCHED_WITH_REGRESSION = ("walks.regression_l1", "walks.regression_l2")
+# Settings of earlier versions, and what to do about them.
+RETIRED = dict.fromkeys(
+    ("walks.regularization", "walks.regression_items"),
+    "it was of a regression by EASE, and now SLIM stands in its place; leave it out, or set "
+    "`walks.regression_l1` and `walks.regression_l2`",
+)
 
 
 class RunConfig(Section):
@@ -293,7 +299,24 @@ def _setting_above(name: str, first: ErrorDetails) -> str | None:
     return None
 
 
+def without_retired(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a finished run without those that earlier versions had and this one has not.
+
+    Args:
+        settings: nested sections.
+    """
+    kept = {}
+    for section, values in settings.items():
+        kept[section] = values
+        if isinstance(values, Mapping):
+            names = [name for name in values if f"{section}.{name}" not in RETIRED]
+            kept[section] = {name: values[name] for name in names}
+    return kept
+
+
 def _unknown(name: str) -> str:
+    if name in RETIRED:
+        return f"`{name}` is no longer a setting: {RETIRED[name]}"
     names = setting_names()
     sections = {known.split(".")[0] for known in names}
     near = get_close_matches(name, names, n=1) or get_close_matches(name, sections, n=1)

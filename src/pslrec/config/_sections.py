@@ -356,19 +356,18 @@ class WalksSection(Section):
     )
     regression: Annotated[int | float | Literal["auto"], BeforeValidator(_checked_weight)] = Field(
         0.0,
-        description="what the weights of EASE add to a score, on average over the history; 0 leaves "
-        "the regression out, and auto chooses it on validation after training, with its regularization",
+        description="what the weights of SLIM add to a score, on average over the history; 0 leaves "
+        "the regression out, and auto chooses it on validation after training, with its penalties",
     )
-    regularization: float = Field(
-        50.0, ge=1e-3, le=1e9, description="of the regression, in units of interactions"
+    regression_l1: float = Field(
+        3.0,
+        ge=0,
+        le=1e9,
+        description="of the regression: larger values leave fewer weights, in units of common users; "
+        "items with no more of them than this have none",
     )
-    regression_items: int = Field(
-        20_000,
-        ge=1,
-        # Its matrices have 8 GB then, in double precision.
-        le=25_000,
-        description="items of the regression, the most popular ones; they take 8 bytes a pair of items, "
-        "or 12 where much popularity or little regularization asks for double precision",
+    regression_l2: float = Field(
+        10.0, ge=1e-3, le=1e9, description="of the regression: larger values make weights smaller"
     )
 
     @property

@@ -12,7 +12,6 @@ from pslrec.config import RunConfig
 from pslrec.data import Dataset
 from pslrec.experiment._auto_rules import (
     FIRST_EXPONENTS,
-    ITEMS_OF_QUICK_REGRESSION,
     POPULARITY,
     RATE_OF_TRY,
     START,
@@ -361,9 +360,6 @@ class Race:
             # Made as the training that follows will be, whose best epoch counts. More dimensions
             # may be at their best long before the end.
             overrides["training.epochs"] = epochs
-            # Only the regression has fewer items: it would take a minute for every try again.
-            n_items = self._complete({}).walks.regression_items
-            overrides["walks.regression_items"] = min(n_items, ITEMS_OF_QUICK_REGRESSION)
         config = self._complete({**settings, **overrides})
         if is_short:
             faster = {"training.learning_rate": RATE_OF_TRY * config.training.learning_rate}
@@ -454,6 +450,18 @@ def plan_of(config: RunConfig, data: TrainingData) -> Plan:
         return Plan(epochs, folds, n_tries, is_thorough=True)
     short = min(math.ceil(STEPS_OF_TRY / n_steps), epochs)
     return Plan(short, [data], max(epochs // short, FEWEST_TRIES), is_thorough=False)
+
+
+def folds_of_little_data(config: RunConfig, data: TrainingData) -> list[TrainingData]:
+    """Other validation parts of data that are cheap to train on: a single small part tells little.
+
+    Args:
+        config: complete; where nothing is raced there are none.
+        data: what is trained on.
+    """
+    if config.auto.mode not in ("on", "best") or why_no_race(data.dataset):
+        return []
+    return plan_of(config, data).folds[1:]
 
 
 def why_no_race(dataset: Dataset) -> str:

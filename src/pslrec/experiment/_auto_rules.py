@@ -3,9 +3,12 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from pslrec.backbones import BACKBONES
 from pslrec.checks import whole_number
 from pslrec.config import RunConfig
+from pslrec.data import Interactions
 from pslrec.experiment._inputs import TrainingData
 from pslrec.losses import LOSSES
 from pslrec.registry import constructor_parameters
@@ -43,9 +46,9 @@ LARGEST_BATCH_OF_FAST = 8192
 FIRST_EXPONENTS = (12, 16)
 # How much of a user's vector all users share.
 POPULARITY = 0.3
-# A regression beside walks inverts a matrix of items by items. For so many, the most popular ones of a
-# larger catalogue, it takes a second, for those that `best` takes on up to a minute.
-ITEMS_OF_QUICK_REGRESSION = 6_000
+# `fast` looks for a regression where its common users are counted in a tenth of a second: where the
+# squares of the lengths of histories sum up to no more.
+STEPS_OF_FAST_REGRESSION = 1e7
 # Options of a loss that are raced, if it has one of them.
 TEMPERATURES = ("temperature", "negative_temperature")
 
@@ -81,7 +84,7 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         # After training, as they are weighed against its vectors.
         "walks.weight": "auto",
     }
-    settings |= _ruled_regression(config, given, data.train.n_items)
+    settings |= _ruled_regression(config, given, data.train)
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
@@ -114,22 +117,17 @@ def _ruled_length(config: RunConfig, given: set[str], n_pairs: int) -> tuple[int
     return batch_pairs, epochs
 
 
-def _ruled_regression(config: RunConfig, given: set[str], n_items: int) -> dict[str, Any]:
-    """Whether a regression is looked for, and of how many items; given settings may be among these."""
-    settings: dict[str, Any] = {}
-    if "walks.regression" in given:
-        is_looked_for = config.walks.regression == "auto"
-    else:
-        # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
-        is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
-        is_looked_for = is_weight_open and config.auto.mode != "fast"
-        if is_looked_for:
-            settings["walks.regression"] = "auto"
-    # `best` takes its time.
-    is_limited = config.auto.mode != "best" and n_items > ITEMS_OF_QUICK_REGRESSION
-    if is_looked_for and is_limited:
-        settings["walks.regression_items"] = ITEMS_OF_QUICK_REGRESSION
-    return settings
+def _ruled_regression(config: RunConfig, given: set[str], train: Interactions) -> dict[str, Any]:
+    """Whether a regression is looked for."""
+    # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
+    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
+    if not is_weight_open:
+        return {}
+    if config.auto.mode == "fast":
+        n_steps = float(np.square(train.user_counts().astype(np.float64)).sum())
+        if n_steps > STEPS_OF_FAST_REGRESSION:
+            return {}
+    return {"walks.regression": "auto"}
 
 
 def batch_for(n_pairs: int, n_steps: int = STEPS_PER_EPOCH, largest: int = LARGEST_BATCH) -> int:

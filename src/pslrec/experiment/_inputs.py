@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pslrec.artifacts import RunDirectory, check_parts
-from pslrec.config import DataSection, NoiseSection, RunConfig
+from pslrec.config import DataSection, NoiseSection, RunConfig, without_retired
 from pslrec.data import (
     Dataset,
     Interactions,
@@ -38,7 +38,8 @@ def stored_config(directory: RunDirectory) -> RunConfig:
     settings = directory.read_config()
     # Before the names are looked up: the registry knows no more than that they are unknown.
     check_parts(directory.path, settings)
-    return RunConfig.checked(settings)
+    # What it trained is in its files, whatever the settings were called then.
+    return RunConfig.checked(without_retired(settings))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from pslrec.experiment._evaluating import (
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
+from pslrec.experiment._walk_fitting import WalkFitting
 from pslrec.experiment._walking import completed, with_walks
 from pslrec.files import working_directory
 from pslrec.losses import LOSSES
@@ -156,6 +157,7 @@ def run(
             directory=directory,
             listeners=listeners,
             group=processes.group,
+            train=vectors_of(config, processes),
         )
         metrics, test = evaluate_model(
             config, training_data.dataset, model.scorer(), progress, group=processes.group
@@ -204,6 +206,9 @@ def prepare_run(
     if directory is not None:
         directory.write_request(config.given_toml())
 
+    # Whole trainings on the same data ask for the same walks and regressions.
+    fittings: dict[int, WalkFitting] = {}
+
     def try_out(trial: RunConfig, fold: TrainingData) -> np.ndarray:
         # Listeners get other events: the epochs of a try would look like those of the run.
         told = [_telling_of_try(listeners)]
@@ -217,7 +222,10 @@ def prepare_run(
         if trial.walks.weight or trial.walks.regression:
             group = processes.group
             vectors = Model(processes.tables_of(store), trainer.loss.similarity)
-            model = with_walks(trial, fold, vectors, group=group).model
+            neighbours = trial.walks.neighbours
+            new = WalkFitting(fold, neighbours=neighbours, group=group)
+            fitting = fittings.setdefault(id(fold), new)
+            model = with_walks(trial, fold, vectors, group=group, fitting=fitting).model
             if model.walks is not None:
                 return values_on_validation(
                     trial, fold.dataset, model.scorer(), trainer.loss, group=group
@@ -307,7 +315,13 @@ def _run_with_refit(
     selected = Model(processes.tables_of(selection_store), trainer.loss.similarity)
     group = processes.group
     config, selected, said = with_walks(
-        config, data, selected, directory=directory, listeners=listeners, group=group
+        config,
+        data,
+        selected,
+        directory=directory,
+        listeners=listeners,
+        group=group,
+        train=vectors_of(config, processes),
     )
     chosen, _ = evaluate_model(config, data.dataset, selected.scorer(), progress, group=group)
     # The length that was asked for: early stopping may have ended the first training before it,
@@ -474,6 +488,23 @@ def build_trainer(
         group=processes.group,
         shard_items=processes.shard_items,
     )
+
+
+def vectors_of(config: RunConfig, processes: "Processes") -> Callable[[TrainingData], Model]:
+    """Trains as a configuration says, on any data, and keeps nothing of it but the best vectors.
+
+    Args:
+        config: complete, as `RunConfig.resolved` gives it.
+        processes: that train together.
+    """
+
+    def train(data: TrainingData) -> Model:
+        store = MemoryStore()
+        trainer = build_trainer(config, data, store, processes=processes)
+        trainer.fit()
+        return Model(processes.tables_of(store), trainer.loss.similarity)
+
+    return train
 
 
 def _with_log(store: "AnyStore", listeners: Sequence[Listener]) -> tuple[Listener, ...]:

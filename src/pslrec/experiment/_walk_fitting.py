@@ -1,5 +1,6 @@
 """Walks and a regression, counted and fitted to the training pairs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -7,11 +8,14 @@ import torch
 from scipy.sparse import csr_matrix
 
 from pslrec.artifacts import Walks
-from pslrec.baselines import regression_matrix
+from pslrec.baselines import CommonUsers
 from pslrec.config import WalksSection
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.experiment._inputs import TrainingData
+
+# What counts of common users may take; fitting a regression takes as much again.
+MOST_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class WalkSettings:
     transition_exponent: float
     popularity_exponent: float
     regression: float
-    regularization: float
-    regression_items: int
+    regression_l1: float
+    regression_l2: float
 
     @classmethod
     def of(cls, section: WalksSection) -> Self:
@@ -37,8 +41,8 @@ class WalkSettings:
             transition_exponent=section.transition_exponent,
             popularity_exponent=section.popularity_exponent,
             regression=_number(section.regression),
-            regularization=section.regularization,
-            regression_items=section.regression_items,
+            regression_l1=section.regression_l1,
+            regression_l2=section.regression_l2,
         )
 
 
@@ -60,7 +64,8 @@ class WalkFitting:
         self._neighbours = neighbours
         self._group = group
         self._counted: dict[tuple[float, float], Walks] = {}
-        self._regressions: dict[tuple[float, int], csr_matrix] = {}
+        self._regressions: dict[tuple[float, float], csr_matrix] = {}
+        self._common: CommonUsers | None = None
 
     def fitted(self, settings: WalkSettings) -> Walks | None:
         """What is added to the scores; `None` if nothing is.
@@ -89,17 +94,49 @@ class WalkFitting:
             )
         return self._counted[key]
 
+    def n_candidates(self, l1: float) -> int:
+        """Pairs of items that a regression has to look at; its cost grows with them.
+
+        Args:
+            l1: strength of its absolute penalty.
+        """
+        n_pairs = 0
+
+        def count() -> None:
+            nonlocal n_pairs
+            n_pairs = self._common_users().n_pairs_above(l1)
+
+        self._in_all_processes(count)
+        return n_pairs
+
     def _regression(self, settings: WalkSettings) -> csr_matrix:
-        n_items = min(settings.regression_items, self._train.n_items)
-        key = (settings.regularization, n_items)
-        if key in self._regressions:
-            return self._regressions[key]
+        key = (settings.regression_l1, settings.regression_l2)
+        if key not in self._regressions:
+
+            def fit() -> None:
+                weights = self._common_users().weights(l1=key[0], l2=key[1])
+                self._regressions[key] = weights
+
+            self._in_all_processes(fit)
+        return self._regressions[key]
+
+    def _common_users(self) -> CommonUsers:
+        if self._common is None:
+            needed = CommonUsers.memory_needed(self._train)
+            if needed > MOST_BYTES:
+                raise ValueError(
+                    f"counting common users may take {needed / 2**30:.1f} GiB, more than "
+                    f"{MOST_BYTES / 2**30:g}"
+                )
+            self._common = CommonUsers(self._train)
+        return self._common
+
+    def _in_all_processes(self, work: Callable[[], None]) -> None:
+        """Do it, or fail in all processes if it fails in one."""
         # Not the error itself: it would keep the matrices it was raised among.
         failure = ""
         try:
-            self._regressions[key] = regression_matrix(
-                self._train, regularization=settings.regularization, most_items=n_items
-            )
+            work()
         except (ValueError, MemoryError) as error:
             failure = str(error) or "there is not enough memory"
         # Memory may run out in one process; the others must not wait for it to evaluate with them.
@@ -107,10 +144,8 @@ class WalkFitting:
         self._group.sum(n_failed)
         if failure:
             raise ConfigError(
-                f"a regression on {n_items:,} items with a regularization of "
-                f"{settings.regularization:g} cannot be fitted: {failure}; set `walks.regression` to 0, "
-                "or fewer `walks.regression_items`"
+                f"a regression on {self._train.n_items:,} items cannot be fitted: {failure}; set "
+                "`walks.regression` to 0"
             )
         if n_failed > 0:
             raise ConfigError("it could not be fitted in another process")
-        return self._regressions[key]

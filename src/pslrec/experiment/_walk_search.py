@@ -36,13 +36,18 @@ EXPONENTS: dict[str, tuple[float, ...]] = {
 # Where the search begins. What is best for one exponent depends on the other one, so it matters; this was
 # found by trying (decision 19).
 FIRST_EXPONENTS = {"popularity_exponent": 0.4, "transition_exponent": 0.5}
-# Each takes an inversion of its own. The first step is to the smaller one, which is more often better
-# beside vectors.
-REGULARIZATIONS = (200.0, 50.0, 10.0)
-# Where a regression has many items, its regularization is chosen with fewer, whose matrix is inverted in a
-# tenth of a second. Where it has few, all take part: near a tie, fewer may decide another way.
-MANY_ITEMS = 6_000
-ITEMS_OF_TRY = 3_000
+# Penalties of a regression: of the first one, smaller values look at more pairs of items.
+L1_PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3)
+L2_PENALTIES = (100.0, 30.0, 10.0, 3.0)
+FIRST_L1 = 3.0
+FIRST_L1_OF_FAST = 1.0
+FIRST_L2 = 10.0
+PENALTIES = ("regression_l1", "regression_l2")
+# Pairs of items that a regression looks at: at most so many, which take about ten seconds; so many where
+# it is fitted several times, a few seconds each; and those of `fast`, a quarter of a second.
+MOST_CANDIDATES = 12_000_000
+MOST_CANDIDATES_OF_MANY = 4_000_000
+MOST_CANDIDATES_OF_FAST = 400_000
 # The standard deviation of the half cosines of a user with all items, about.
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100
@@ -62,6 +67,20 @@ MOST_STEPS = 2e9
 MOST_PAIRS = 20_000_000
 
 
+class Fold(NamedTuple):
+    """Data, divided into training and validation, and what was made of the training part.
+
+    Args:
+        data: with a validation part.
+        model: the trained vectors.
+        fitting: to the same data.
+    """
+
+    data: TrainingData
+    model: Model
+    fitting: WalkFitting
+
+
 class Found(NamedTuple):
     """What a search has found.
 
@@ -78,8 +97,7 @@ class Found(NamedTuple):
 
 def search_walks(
     config: RunConfig,
-    data: TrainingData,
-    model: Model,
+    folds: Sequence[Fold],
     *,
     listeners: Sequence[Listener] = (),
     group: Group,
@@ -88,14 +106,13 @@ def search_walks(
 
     Args:
         config: complete but for weights that are `auto`.
-        data: what the model was trained on, and its validation part.
-        model: the trained vectors.
+        folds: what the walks are for, and others that take part in the choice.
         listeners: are told what was tried.
         group: processes that train together.
     """
-    why_not = _why_not(data)
+    why_not = _why_not(folds[0].data)
     if not why_not:
-        trials = _Trials(config, data, model, listeners, group)
+        trials = _Trials(config, folds, listeners, group)
         return _Search(config, trials).run()
     names = config.walks.open_weights
     settings: dict[str, Any] = dict.fromkeys(names, 0.0)
@@ -150,7 +167,7 @@ class _Search:
         if "weight" in self._open_weights and settings.weight:
             names += self._open_among(EXPONENTS)
         if "regression" in self._open_weights and settings.regression:
-            names += self._open_among(["regularization"])
+            names += self._open_among(PENALTIES)
         return names
 
     def _open_among(self, names: Iterable[str]) -> list[str]:
@@ -187,29 +204,35 @@ class _Search:
             return before, f"regression: none, as {figures}"
         scaled = self._trials.scaled(settings)
         sentence = (
-            f"regression: weight {scaled.regression:g}, regularization "
-            f"{settings.regularization:g}{self._trials.said_of_items(settings)}; {figures}"
+            f"regression: weight {scaled.regression:g}, l1 {settings.regression_l1:g}, "
+            f"l2 {settings.regression_l2:g}; {figures}"
         )
         if settings.weight == before.weight:
             return settings, sentence
         return settings, f"{sentence}; with it, the best weight of walks is {scaled.weight:g}"
 
     def _best_regression(self, before: WalkSettings) -> WalkSettings:
+        is_open = self._open_among(PENALTIES)
         settings = replace(before, regression=FIRST_WEIGHT)
-        if self._open_among(["regularization"]):
-            found = self._climb_with_few_items(settings)
-            settings = replace(found, regression_items=before.regression_items)
+        quick_l1s = self._trials.quick_l1s()
+        if "regression_l1" in is_open:
+            if not quick_l1s:
+                raise ConfigError("too many pairs of items have users in common")
+            first = FIRST_L1_OF_FAST if self._trials.is_fast else FIRST_L1
+            settings = replace(settings, regression_l1=max(first, min(quick_l1s)))
+        if "regression_l2" in is_open:
+            settings = replace(settings, regression_l2=FIRST_L2)
         settings = self._climb(settings, "regression", WEIGHTS)
+        if not self._trials.is_fast:
+            if "regression_l1" in is_open:
+                settings = self._climb(settings, "regression_l1", quick_l1s)
+            if "regression_l2" in is_open and self._trials.are_fits_quick(settings):
+                settings = self._climb(settings, "regression_l2", L2_PENALTIES)
+            settings = self._climb(settings, "regression", WEIGHTS)
         # Walks that did not lead by more than chance do not come back.
         if "weight" in self._open_weights and before.weight:
             settings = self._climb(settings, "weight", WEIGHTS_BESIDE_REGRESSION)
         return settings
-
-    def _climb_with_few_items(self, settings: WalkSettings) -> WalkSettings:
-        few = self._trials.n_items_of_try(settings)
-        settings = replace(settings, regression_items=few)
-        settings = self._climb(settings, "regression", WEIGHTS)
-        return self._climb(settings, "regularization", REGULARIZATIONS)
 
     def _climb(self, settings: WalkSettings, name: str, grid: Sequence[float]) -> WalkSettings:
         """Go along the values of one setting, up and else down, for as long as it improves."""
@@ -237,26 +260,26 @@ class _Trials:
     def __init__(
         self,
         config: RunConfig,
-        data: TrainingData,
-        model: Model,
+        folds: Sequence[Fold],
         listeners: Sequence[Listener],
         group: Group,
     ) -> None:
         self._config = config
-        self._data = data
-        self._vectors = model.vector_scorer()
+        self._folds = folds
+        self._vectors = [fold.model.vector_scorer() for fold in folds]
         self._listeners = listeners
         self._group = group
-        self._fitting = WalkFitting(data, neighbours=config.walks.neighbours, group=group)
+        data, model, self._fitting = folds[0]
         self.open_weights = [name.removeprefix(SECTION) for name in config.walks.open_weights]
-        self._unit = _unit(self._vectors, model.similarity)
+        self._unit = _unit(self._vectors[0], model.similarity)
         loss = LOSSES[config.loss.name](**config.loss.options())
         self._k = loss.selection_k or SELECTION_K
         n_users = data.dataset.n_users
         # Those that training asks after an epoch.
         self._n_validated = config.evaluation.n_validation_users(n_users) or n_users
+        self.is_fast = config.auto.mode == "fast"
         n_scores = SCORES_OF_TRY
-        if config.auto.mode == "fast":
+        if self.is_fast:
             n_scores = SCORES_OF_FAST_TRY
         self._n_users = max(int(n_scores / data.train.n_items), FEWEST_RANKED)
         # The values of the users.
@@ -274,17 +297,16 @@ class _Trials:
         """What is added to the scores; `None` if nothing is."""
         return self._fitting.fitted(self.scaled(settings))
 
-    def n_items_of_try(self, settings: WalkSettings) -> int:
-        """Items with which a regularization is tried."""
-        if min(settings.regression_items, self._data.train.n_items) >= MANY_ITEMS:
-            return ITEMS_OF_TRY
-        return settings.regression_items
+    def quick_l1s(self) -> list[float]:
+        """Penalties of a regression that look at few enough pairs of items, in the order of the grid."""
+        most = MOST_CANDIDATES
+        if self.is_fast:
+            most = MOST_CANDIDATES_OF_FAST
+        return [l1 for l1 in L1_PENALTIES if self._fitting.n_candidates(l1) <= most]
 
-    def said_of_items(self, settings: WalkSettings) -> str:
-        """Of how many items a regression is, where these are not all."""
-        if settings.regression_items >= self._data.train.n_items:
-            return ""
-        return f", of the {settings.regression_items:,} most popular items"
+    def are_fits_quick(self, settings: WalkSettings) -> bool:
+        """Whether a few more regressions with this `l1` take no more than some seconds."""
+        return self._fitting.n_candidates(settings.regression_l1) <= MOST_CANDIDATES_OF_MANY
 
     def value(self, settings: WalkSettings) -> float:
         """NDCG on validation, of a sample of the users where there are many items."""
@@ -302,8 +324,8 @@ class _Trials:
         if len(values) < FEWEST_COMPARED:
             return False, f"only {len(values)} users can be compared on validation"
         figures = (
-            f"NDCG@{self._k} of {len(values):,} users on validation {values.mean():.4f} with, "
-            f"{without.mean():.4f} without"
+            f"NDCG@{self._k} of {len(values):,} users on {self._said_of_parts()} "
+            f"{values.mean():.4f} with, {without.mean():.4f} without"
         )
         if (values - without).mean() <= _chance(values - without):
             return False, f"the lead is no more than chance ({figures})"
@@ -318,15 +340,34 @@ class _Trials:
                 listener(tried)
         return self._by_user[settings]
 
+    def _said_of_parts(self) -> str:
+        if len(self._folds) == 1:
+            return "validation"
+        return f"{len(self._folds)} validation parts"
+
     def _values(self, settings: WalkSettings, n_users: int) -> np.ndarray:
-        scorer: Scorer = self._vectors
-        walks = self.fitted(settings)
+        """The value of each user, the mean of those in the validation parts that have this user."""
+        n_of_all = self._folds[0].data.dataset.n_users
+        sums = np.zeros(n_of_all)
+        counts = np.zeros(n_of_all)
+        for fold, vectors in zip(self._folds, self._vectors, strict=True):
+            users, values = self._values_of_fold(fold, vectors, settings, n_users)
+            sums[users] += values
+            counts[users] += 1
+        is_valued = counts > 0
+        return sums[is_valued] / counts[is_valued]
+
+    def _values_of_fold(
+        self, fold: Fold, vectors: EmbeddingScorer, settings: WalkSettings, n_users: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scorer: Scorer = vectors
+        walks = fold.fitting.fitted(self.scaled(settings))
         if walks is not None:
-            scorer = WalkingScorer(self._vectors, walks, self._data.train.rows)
+            scorer = WalkingScorer(vectors, walks, fold.data.train.rows)
         section = self._config.evaluation
         result = evaluate(
             scorer,
-            self._data.dataset,
+            fold.data.dataset,
             split="validation",
             k=(self._k,),
             protocol=section.protocol,
@@ -336,7 +377,7 @@ class _Trials:
             seed=self._config.data.validation_seed,
             group=self._group,
         )
-        return result.per_user[f"ndcg@{self._k}"]
+        return result.users, result.per_user[f"ndcg@{self._k}"]
 
 
 def _chance(leads: np.ndarray) -> float:

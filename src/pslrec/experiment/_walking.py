@@ -1,15 +1,16 @@
 """Walks and a regression beside the vectors of a trained model, as its configuration says."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pslrec.artifacts import Model, RunDirectory, flat_settings
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
+from pslrec.experiment._auto_race import folds_of_little_data
 from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._walk_fitting import WalkFitting, WalkSettings
-from pslrec.experiment._walk_search import search_walks
+from pslrec.experiment._walk_search import Fold, search_walks
 from pslrec.training import Listener, WalksChosen
 
 
@@ -35,6 +36,8 @@ def with_walks(
     directory: RunDirectory | None = None,
     listeners: Sequence[Listener] = (),
     group: Group | None = None,
+    fitting: WalkFitting | None = None,
+    train: Callable[[TrainingData], Model] | None = None,
 ) -> Walked:
     """Add walks and a regression to a trained model, as the section `walks` says.
 
@@ -45,12 +48,22 @@ def with_walks(
         directory: of the run, which keeps the walks and what was chosen.
         listeners: are told what was tried and chosen.
         group: processes that train together.
+        fitting: to the same data, which may have been asked before.
+        train: makes a model of other data by the same configuration. Then little data choose by
+            several validation parts, as in the race of `auto`.
     """
     group = group or Group()
+    if fitting is None:
+        fitting = WalkFitting(data, neighbours=config.walks.neighbours, group=group)
     sentence = ""
     walks = None
     if config.walks.open_weights:
-        found = search_walks(config, data, model, listeners=listeners, group=group)
+        folds = [Fold(data, model, fitting)]
+        if train is not None:
+            for further in folds_of_little_data(config, data):
+                other = WalkFitting(further, neighbours=config.walks.neighbours, group=group)
+                folds.append(Fold(further, train(further), other))
+        found = search_walks(config, folds, listeners=listeners, group=group)
         walks = found.walks
         sentence = found.sentence
         for listener in listeners:
@@ -63,7 +76,6 @@ def with_walks(
             # Last: a run that is stopped from here on and resumed does not choose again.
             directory.rewrite_config(config.to_toml())
     if walks is None:
-        fitting = WalkFitting(data, neighbours=config.walks.neighbours, group=group)
         walks = fitting.fitted(WalkSettings.of(config.walks))
     if walks is None:
         return Walked(config, model, sentence)

@@ -8,7 +8,7 @@ import torch
 
 from pslrec.artifacts import ArtifactError, Model, WalkingScorer, Walks, _walks
 from pslrec.artifacts._walks import WALKS_FILE
-from pslrec.baselines import EASE, regression_matrix
+from pslrec.baselines import SLIM, CommonUsers
 from pslrec.data import Interactions
 from pslrec.data._synthetic import planted_tastes
 from pslrec.data.splits import iid_split
@@ -155,7 +155,7 @@ def test_walks_come_back_from_their_file(log: Interactions, walks: Walks, tmp_pa
 
 @pytest.fixture(scope="module")
 def with_regression(log: Interactions, walks: Walks) -> Walks:
-    return walks.beside(regression_matrix(log, regularization=5.0, most_items=N_ITEMS), 3.0)
+    return walks.beside(CommonUsers(log).weights(l1=0.5, l2=5.0), 3.0)
 
 
 def test_a_regression_adds_the_mean_of_what_the_history_says(
@@ -163,16 +163,16 @@ def test_a_regression_adds_the_mean_of_what_the_history_says(
 ) -> None:
     expected = torch.zeros(N_USERS, N_ITEMS)
     walks.add_to(expected, log.rows)
-    ease = EASE(regularization=5.0).fit(log)
+    slim = SLIM(l1=0.5, l2=5.0, neighbours=N_ITEMS).fit(log)
     lengths = torch.from_numpy(log.user_counts()).to(torch.float32)
-    expected += 3.0 * ease.score(np.arange(N_USERS)) / lengths[:, None]
+    expected += 3.0 * slim.score(np.arange(N_USERS)) / lengths[:, None]
     scores = torch.zeros(N_USERS, N_ITEMS)
     with_regression.add_to(scores, log.rows)
     torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_regression_alone_needs_no_walks(log: Interactions, walks: Walks) -> None:
-    matrix = regression_matrix(log, regularization=5.0, most_items=N_ITEMS)
+    matrix = CommonUsers(log).weights(l1=0.5, l2=5.0)
     alone = Walks(walks.matrix, 0.0).beside(matrix, 2.0)
     assert (alone.matrix != 2.0 * matrix).nnz == 0
 

@@ -190,46 +190,24 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
 
 
 def test_a_regression_is_looked_for_unless_vectors_or_walks_were_asked_for(
-    data: TrainingData,
+    data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "walks.regression"
     assert ruled_settings(open_config(), data)[name] == "auto"
     assert ruled_settings(open_config("best"), data)[name] == "auto"
-    assert name not in ruled_settings(open_config("fast"), data)
+    assert ruled_settings(open_config("fast"), data)[name] == "auto"
     # The default, said aloud.
     assert ruled_settings(open_config(walks__weight="auto"), data)[name] == "auto"
     # Vectors alone were asked for, or that many walks.
     assert name not in ruled_settings(open_config(walks__weight=0.0), data)
     assert name not in ruled_settings(open_config(walks__regression=2.0), data)
-
-
-@pytest.mark.parametrize(
-    ("preset", "given", "is_limited"),
-    [
-        ("auto", {}, True),
-        ("auto", {"walks__weight": 0.0, "walks__regression": "auto"}, True),
-        ("fast", {"walks__regression": "auto"}, True),
-        ("fast", {}, False),
-        ("best", {}, False),
-        ("auto", {"walks__regression_items": 20}, False),
-        # Numbers are taken as they are given.
-        ("auto", {"walks__regression": 8.0}, False),
-        ("auto", {"walks__regression": 0.0}, False),
-        ("auto", {"walks__weight": 16.0}, False),
-    ],
-)
-def test_a_regression_that_is_looked_for_has_as_many_items_as_are_quick(
-    data: TrainingData,
-    monkeypatch: pytest.MonkeyPatch,
-    preset: str,
-    given: dict[str, object],
-    is_limited: bool,
-) -> None:
-    name = "walks.regression_items"
-    assert name not in ruled_settings(open_config(preset, **given), data)
-    monkeypatch.setattr(rules, "ITEMS_OF_QUICK_REGRESSION", 10)
-    found = ruled_settings(open_config(preset, **given), data)
-    assert found.get(name) == (10 if is_limited else None)
+    # `fast` has no time to count the common users of long histories.
+    n_steps = float((data.train.user_counts() ** 2).sum())
+    monkeypatch.setattr(rules, "STEPS_OF_FAST_REGRESSION", n_steps)
+    assert name in ruled_settings(open_config("fast"), data)
+    monkeypatch.setattr(rules, "STEPS_OF_FAST_REGRESSION", n_steps - 1)
+    assert name not in ruled_settings(open_config("fast"), data)
+    assert name in ruled_settings(open_config(), data)
 
 
 def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:
@@ -647,25 +625,20 @@ def test_best_makes_every_whole_training_once(data: TrainingData, given: dict[st
 @pytest.mark.usefixtures("short_tries")
 @pytest.mark.parametrize("given", [{}, {"walks__weight": 8.0}])
 def test_best_counts_walks_and_a_regression_in_whole_trainings_alone(
-    data: TrainingData, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+    data: TrainingData, given: dict[str, Any]
 ) -> None:
     """As the training that follows has them; without, `best` ended below `auto` on Electronic."""
-    monkeypatch.setattr(racing, "ITEMS_OF_QUICK_REGRESSION", 10)
     weights: dict[bool, set[Any]] = {True: set(), False: set()}
 
     def try_out(config: RunConfig, fold: TrainingData) -> float:
         is_whole = config.training.patience > 0
         weights[is_whole].add((config.walks.weight, config.walks.regression))
-        if is_whole:
-            # A large one would take a minute for every try.
-            assert config.walks.regression_items == 10
         return peak_at(16)(1 / config.loss.options()["temperature"])
 
     chosen, _ = choose_settings(open_config("best", **given), data, try_out)
     # Walks that were given stand alone.
     expected = (8.0, 0.0) if given else ("auto", "auto")
     assert (chosen.walks.weight, chosen.walks.regression) == expected
-    assert chosen.walks.regression_items > 10
     assert weights == {True: {expected}, False: {(0.0, 0.0)}}
 
 

@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,19 +10,19 @@ import torch
 from scipy.sparse import csr_matrix
 
 from pslrec import Recommender
+from pslrec.baselines import CommonUsers
 from pslrec.config import RunConfig, preset_settings
 from pslrec.data import Dataset, Interactions
 from pslrec.data._sealing import SealedTestError
 from pslrec.data.splits import iid_split
 from pslrec.distributed import Group
 from pslrec.errors import ConfigError
-from pslrec.experiment import _auto_rules as rules
 from pslrec.experiment import _walk_fitting as fitting
 from pslrec.experiment import _walk_search as searching
 from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
-from pslrec.training import Event, WalksChosen, WalksTried
+from pslrec.training import Event, TrainingStarted, WalksChosen, WalksTried
 
 N_USERS, N_PAIRS = 240, 60
 
@@ -207,10 +208,11 @@ def test_the_choice_never_reads_the_test_part(
 
     def watched(self: searching._Search) -> searching.Found:
         found = original(self)
-        try:
-            _ = self._trials._data.dataset.test.items
-        except SealedTestError:
-            sealed.append(True)
+        for fold in self._trials._folds:
+            try:
+                _ = fold.data.dataset.test.items
+            except SealedTestError:
+                sealed.append(True)
         return found
 
     monkeypatch.setattr(searching._Search, "run", watched)
@@ -379,9 +381,11 @@ def test_a_regression_is_taken_where_counts_mislead() -> None:
     section = result.config.walks
     assert isinstance(section.regression, float)
     assert section.regression > 0
-    assert {"walks.regression", "walks.regularization"} <= set(result.config.auto.chosen)
+    assert {"walks.regression", "walks.regression_l1", "walks.regression_l2"} <= set(
+        result.config.auto.chosen
+    )
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
-    assert f"regression: weight {section.regression:g}, regularization" in chosen
+    assert f"regression: weight {section.regression:g}, l1 {section.regression_l1:g}, l2" in chosen
     assert result.model.walks is not None
     assert result.model.walks.has_regression
     # As it was chosen, without a search.
@@ -389,35 +393,89 @@ def test_a_regression_is_taken_where_counts_mislead() -> None:
     assert again.metrics["test"] == result.metrics["test"]
 
 
-def test_the_regularization_of_many_items_is_chosen_with_few(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+    """The penalties of the regressions that were fitted."""
+    penalties: list[tuple[float, float]] = []
+    fit = CommonUsers.weights
+
+    def remembered(self: CommonUsers, *, l1: float, l2: float) -> csr_matrix:
+        penalties.append((l1, l2))
+        return fit(self, l1=l1, l2=l2)
+
+    monkeypatch.setattr(CommonUsers, "weights", remembered)
+    return penalties
+
+
+def test_penalties_are_searched_as_far_as_a_fit_is_quick(
+    fitted: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitted: list[tuple[float, int]] = []
-    fit = fitting.regression_matrix
-
-    def remembered(data: Interactions, *, regularization: float, most_items: int) -> csr_matrix:
-        fitted.append((regularization, most_items))
-        return fit(data, regularization=regularization, most_items=most_items)
-
-    monkeypatch.setattr(fitting, "regression_matrix", remembered)
-    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
-    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
-    section = run(configured(walks__regression="auto"), data=recipes()).config.walks
-    *tries, final = fitted
-    assert len(tries) >= 2
-    assert {n_items for _, n_items in tries} == {40}
-    assert final == (section.regularization, 80)
-    # All take part where they are few.
-    monkeypatch.setattr(searching, "MANY_ITEMS", 81)
+    data = recipes()
+    common = CommonUsers(data.train)
+    run(configured(walks__regression="auto"), data=data)
+    # None is fitted twice, and both are searched.
+    assert len(set(fitted)) == len(fitted)
+    assert len({l1 for l1, _ in fitted}) > 1
+    assert len({l2 for _, l2 in fitted}) > 1
     fitted.clear()
-    run(configured(walks__regression="auto"), data=recipes())
-    assert {n_items for _, n_items in fitted} == {80}
-    # Nothing has to be chosen where it was given.
-    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
+    # What looks at more pairs is left out, ...
+    monkeypatch.setattr(searching, "MOST_CANDIDATES", common.n_pairs_above(10.0))
+    run(configured(walks__regression="auto"), data=data)
+    assert {l1 for l1, _ in fitted} == {10.0, 30.0}
+    # ... what would have to be fitted several times keeps its first `l2`, ...
     fitted.clear()
-    options = {"walks__regression": "auto", "walks__regularization": 20.0}
-    run(configured(**options), data=recipes())
-    assert fitted == [(20.0, 80)]
+    monkeypatch.setattr(searching, "MOST_CANDIDATES_OF_MANY", 0)
+    run(configured(walks__regression="auto"), data=data)
+    assert {l2 for _, l2 in fitted} == {searching.FIRST_L2}
+    # ... and so does `fast`.
+    fitted.clear()
+    monkeypatch.setattr(searching, "MOST_CANDIDATES_OF_FAST", common.n_pairs_above(3.0))
+    run(configured(walks__regression="auto", auto__mode="fast"), data=data)
+    assert set(fitted) == {(3.0, searching.FIRST_L2)}
+
+
+def test_too_many_pairs_of_items_leave_the_regression_out(
+    fitted: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "MOST_CANDIDATES", -1)
+    told: list[Event] = []
+    run(configured(walks__regression="auto"), data=recipes(), listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "regression: none, as too many pairs of items have users in common" in chosen
+    assert not fitted
+
+
+def test_penalties_that_were_given_are_not_searched(fitted: list[tuple[float, float]]) -> None:
+    options = {"walks__regression_l1": 0.7, "walks__regression_l2": 20.0}
+    section = run(configured(walks__regression="auto", **options), data=recipes()).config.walks
+    assert fitted == [(0.7, 20.0)]
+    assert (section.regression_l1, section.regression_l2) == (0.7, 20.0)
+
+
+def test_little_data_choose_by_several_validation_parts() -> None:
+    told: list[Event] = []
+    options = {"walks__regression": "auto", "auto__mode": "on", "auto__chosen": ("walks.weight",)}
+    run(configured(**options), data=recipes(), listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "NDCG@20 of 400 users on 3 validation parts" in chosen
+    # What is trained for the other parts is nobody's business.
+    assert len([event for event in told if isinstance(event, TrainingStarted)]) == 1
+
+
+def test_a_user_has_the_mean_of_the_parts_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {
+        0: (np.array([0, 2]), np.array([0.5, 0.25])),
+        1: (np.array([2, 3]), np.array([0.75, 0.125])),
+    }
+    folds = [SimpleNamespace(data=SimpleNamespace(dataset=SimpleNamespace(n_users=5)), place=0)]
+    folds.append(SimpleNamespace(place=1))
+    trials = searching._Trials.__new__(searching._Trials)
+    trials._folds = folds
+    trials._vectors = [None, None]
+    monkeypatch.setattr(
+        searching._Trials, "_values_of_fold", lambda _, fold, *__: values[fold.place]
+    )
+    np.testing.assert_array_equal(trials._values(None, 5), [0.5, 0.5, 0.125])
 
 
 def test_walks_that_were_left_out_do_not_come_back_with_a_regression(
@@ -452,21 +510,19 @@ def test_every_setting_is_looked_at_where_it_depends_on_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Values are planted, in which each step of the search changes what is best for the next."""
-    monkeypatch.setattr(searching, "MANY_ITEMS", 80)
-    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
     weights = (0.0, *searching.WEIGHTS)
 
     def value(_: searching._Trials, settings: fitting.WalkSettings) -> float:
-        best_walks, best_regression, best_regularization = 32.0, 16.0, 200.0
-        has_all_items = settings.regression_items > 40
-        if settings.regression and has_all_items:
-            best_walks, best_regression = 0.0, 4.0
-        if settings.regression == 16.0:
-            best_regularization = 10.0
-        return -(
+        best_walks, best_regression, best_l2 = 32.0, 16.0, 100.0
+        bonus = 0.0
+        if settings.regression_l1 == 1.0 and settings.regression >= 16.0:
+            bonus = 20.0
+            best_walks, best_regression, best_l2 = 0.0, 32.0, 30.0
+        return bonus - (
             abs(weights.index(settings.weight) - weights.index(best_walks))
             + abs(weights.index(settings.regression) - weights.index(best_regression))
-            + abs(np.log10(settings.regularization / best_regularization)) / 10
+            + abs(np.log10(settings.regression_l1 / 3.0)) / 10
+            + abs(np.log10(settings.regression_l2 / best_l2)) / 10
             + abs(settings.popularity_exponent - 0.2)
             + abs(settings.transition_exponent - 0.8)
         )
@@ -476,38 +532,21 @@ def test_every_setting_is_looked_at_where_it_depends_on_others(
     told: list[Event] = []
     result = run(configured(walks__regression="auto"), data=recipes(), listeners=[told.append])
     section = result.config.walks
-    found = (section.weight, section.regression, section.regularization)
-    assert found == (0.0, 4.0, 10.0)
+    assert (section.weight, section.regression) == (0.0, 32.0)
+    assert (section.regression_l1, section.regression_l2) == (1.0, 30.0)
     assert (section.popularity_exponent, section.transition_exponent) == (0.2, 0.8)
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert chosen == (
         "walks: weight 32, popularity exponent 0.2, transition exponent 0.8; as planted; "
-        "regression: weight 4, regularization 10; as planted; with it, the best weight of walks is 0"
+        "regression: weight 32, l1 1, l2 30; as planted; with it, the best weight of walks is 0"
     )
 
 
-def test_a_regression_says_of_how_many_items_it_is() -> None:
-    told: list[Event] = []
-    options = {"walks__regression": "auto", "walks__regression_items": 70}
-    run(configured(**options), data=recipes(), listeners=[told.append])
-    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
-    assert ", of the 70 most popular items; NDCG@20" in chosen
-
-
-def test_a_quick_regression_counts_as_one_of_many_items() -> None:
-    """Or its regularization would be chosen by inverting the large matrix several times."""
-    assert rules.ITEMS_OF_QUICK_REGRESSION >= searching.MANY_ITEMS > searching.ITEMS_OF_TRY
-
-
-def test_a_regression_of_popular_items_is_repeated_to_the_bit(
+def test_a_regression_is_repeated_to_the_bit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(rules, "ITEMS_OF_QUICK_REGRESSION", 60)
-    monkeypatch.setattr(searching, "MANY_ITEMS", 60)
-    monkeypatch.setattr(searching, "ITEMS_OF_TRY", 40)
     options = {**preset_settings("auto"), **settings(loss__temperature=0.1)}
     first = run(RunConfig.from_settings(options), data=recipes(), out=tmp_path / "run")
-    assert first.config.walks.regression_items == 60
     assert first.config.walks.regression != 0
     written = RunConfig.checked(tomllib.loads((tmp_path / "run" / "config.toml").read_text()))
     monkeypatch.setattr(searching, "_Search", None)
@@ -517,11 +556,29 @@ def test_a_regression_of_popular_items_is_repeated_to_the_bit(
     assert files[0] == files[1]
 
 
+def test_a_run_of_an_earlier_version_is_evaluated_as_it_was(
+    log_file: Path, tmp_path: Path
+) -> None:
+    """Its regression was another one, which is in its files."""
+    config = configured(data__source=str(log_file), walks__weight=8.0, walks__regression=4.0)
+    result = run(config, out=tmp_path / "run")
+    stored = tmp_path / "run" / "config.toml"
+    lines = []
+    for line in stored.read_text().splitlines():
+        if line.startswith("regression_l"):
+            line = {"1": "regularization = 50.0", "2": "regression_items = 6000"}[line[12]]
+        lines.append(line)
+    stored.write_text("\n".join(lines))
+    assert "regularization" in stored.read_text()
+    again = evaluate_run(tmp_path / "run", k=(20,))
+    assert again["test"]["ndcg@20"] == result.metrics["test"]["ndcg@20"]
+
+
 def test_a_regression_may_stand_alone() -> None:
-    options = {"walks__weight": 0.0, "walks__regression": "auto", "walks__regularization": 20.0}
+    options = {"walks__weight": 0.0, "walks__regression": "auto", "walks__regression_l2": 20.0}
     result = run(configured(**options), data=recipes())
     assert result.config.walks.weight == 0
-    assert result.config.walks.regularization == 20
+    assert result.config.walks.regression_l2 == 20
     assert result.model.walks is not None
 
 
@@ -533,18 +590,6 @@ def test_a_regression_that_does_not_lead_is_left_out() -> None:
     result = run(configured(walks__regression="auto"), data=data)
     assert result.config.walks.regression == 0
     assert result.model.walks is None
-
-
-def test_large_catalogues_have_a_regression_of_their_popular_items() -> None:
-    dataset = recipes()
-    options = {"walks__weight": 0.0, "walks__regression": 8.0, "walks__regression_items": 30}
-    model = run(configured(**options), data=dataset).model
-    assert model.walks is not None
-    taking_part = set(model.walks.matrix.nonzero()[0].tolist())
-    counts = dataset.train.item_counts()
-    left_out = sorted(set(range(dataset.n_items)) - taking_part)
-    assert len(taking_part) == 30
-    assert counts[sorted(taking_part)].min() >= counts[left_out].max()
 
 
 def test_without_validation_nothing_stays_open() -> None:
@@ -581,8 +626,7 @@ def test_a_regression_weighs_the_same_whatever_stands_beside_it() -> None:
     dataset = recipes()
     added = []
     for weight in (1e-6, 0.0):
-        options = {"walks__regression": 8.0, "walks__regression_items": 20}
-        model = run(configured(walks__weight=weight, **options), data=dataset).model
+        model = run(configured(walks__weight=weight, walks__regression=8.0), data=dataset).model
         scores = torch.zeros(dataset.n_users, dataset.n_items)
         assert model.walks is not None
         model.walks.add_to(scores, dataset.train.rows)
@@ -596,8 +640,8 @@ def test_a_regression_that_cannot_be_fitted_says_what_to_set(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(fitting, "regression_matrix", fail)
-    with pytest.raises(ConfigError, match=r"not enough memory; set `walks\.regression` to 0, or"):
+    monkeypatch.setattr(CommonUsers, "weights", fail)
+    with pytest.raises(ConfigError, match=r"not enough memory; set `walks\.regression` to 0"):
         run(configured(walks__weight=0.0, walks__regression=4.0), data=recipes())
     # Where it was only looked for, the model is kept without one.
     told: list[Event] = []
@@ -605,6 +649,10 @@ def test_a_regression_that_cannot_be_fitted_says_what_to_set(
     assert result.config.walks.regression == 0
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert "regression: none, as a regression on 80 items" in chosen
+    # Before anything is counted.
+    monkeypatch.setattr(fitting, "MOST_BYTES", 1000)
+    with pytest.raises(ConfigError, match=r"common users may take 0\.0 GiB, more than"):
+        run(configured(walks__weight=0.0, walks__regression=4.0), data=recipes())
 
 
 def test_a_regression_that_fails_in_another_process_is_left_out_in_all(
