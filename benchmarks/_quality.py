@@ -28,7 +28,7 @@ from pslrec.reporting import Axis, Series, line_chart, standalone_svg
 # Its authors ask for this: two pools of threads would be in each other's way.
 ENVIRONMENT = {"als": {"OPENBLAS_NUM_THREADS": "1"}}
 # Baselines of ours whose settings are searched in `reproductions/accuracy`, and what tables call them.
-TUNED_BASELINES = {"gf-cf": "GF-CF", "rp3beta": "RP3beta"}
+TUNED_BASELINES = {"gf-cf": "GF-CF", "rp3beta": "RP3beta", "slim": "SLIM"}
 ACCURACY = REPOSITORY / "reproductions" / "accuracy" / "results.csv"
 
 Points = list[dict[str, float]]

@@ -109,6 +109,7 @@ RIVALS: dict[str, Train] = {
     "ease": in_closed_form("ease"),
     "gf-cf": in_closed_form("gf-cf"),
     "rp3beta": in_closed_form("rp3beta"),
+    "slim": in_closed_form("slim"),
 }
 PACKAGES = {"als": "implicit", "ialspp": "irspack"}
 

@@ -320,5 +320,7 @@ def test_the_trainer_gets_what_was_set() -> None:
 def test_a_retired_setting_says_what_has_replaced_it() -> None:
     with pytest.raises(ConfigError, match=r"`walks\.regularization` is no longer a setting.*SLIM"):
         RunConfig.checked({"walks": {"regularization": 50.0}})
-    with pytest.raises(ConfigError, match=r"`walks\.regression_items` is no longer .*`walks\.regre"):
+    with pytest.raises(
+        ConfigError, match=r"`walks\.regression_items` is no longer .*`walks\.regre"
+    ):
         RunConfig.from_settings({"walks.regression_items": 6000})

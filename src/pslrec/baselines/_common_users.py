@@ -27,7 +27,6 @@ class CommonUsers:
     def __init__(self, interactions: Interactions) -> None:
         self.histories = binary_matrix(interactions)
         counts: csr_matrix = (self.histories.T.tocsr() @ self.histories).tocsr()
-        counts.sort_indices()
         self._counts = counts
 
     @staticmethod

@@ -3,12 +3,9 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from pslrec.backbones import BACKBONES
 from pslrec.checks import whole_number
 from pslrec.config import RunConfig
-from pslrec.data import Interactions
 from pslrec.experiment._inputs import TrainingData
 from pslrec.losses import LOSSES
 from pslrec.registry import constructor_parameters
@@ -46,9 +43,6 @@ LARGEST_BATCH_OF_FAST = 8192
 FIRST_EXPONENTS = (12, 16)
 # How much of a user's vector all users share.
 POPULARITY = 0.3
-# `fast` looks for a regression where its common users are counted in a tenth of a second: where the
-# squares of the lengths of histories sum up to no more.
-STEPS_OF_FAST_REGRESSION = 1e7
 # Options of a loss that are raced, if it has one of them.
 TEMPERATURES = ("temperature", "negative_temperature")
 
@@ -84,7 +78,9 @@ def ruled_settings(config: RunConfig, data: TrainingData) -> dict[str, Any]:
         # After training, as they are weighed against its vectors.
         "walks.weight": "auto",
     }
-    settings |= _ruled_regression(config, given, data.train)
+    # Whoever gives a weight of walks, such as 0 for vectors alone, wants nothing else beside it.
+    if "walks.weight" not in given or config.walks.weight == "auto":
+        settings["walks.regression"] = "auto"
     loss = LOSSES[config.loss.name]
     if loss.initialization is None:
         settings["backbone.initialization"] = STARTS.get(config.backbone.name, START)
@@ -115,19 +111,6 @@ def _ruled_length(config: RunConfig, given: set[str], n_pairs: int) -> tuple[int
         # About half as many positives per epoch.
         epochs *= 2
     return batch_pairs, epochs
-
-
-def _ruled_regression(config: RunConfig, given: set[str], train: Interactions) -> dict[str, Any]:
-    """Whether a regression is looked for."""
-    # Whoever gives a weight, such as 0 for vectors alone, wants nothing else beside it.
-    is_weight_open = "walks.weight" not in given or config.walks.weight == "auto"
-    if not is_weight_open:
-        return {}
-    if config.auto.mode == "fast":
-        n_steps = float(np.square(train.user_counts().astype(np.float64)).sum())
-        if n_steps > STEPS_OF_FAST_REGRESSION:
-            return {}
-    return {"walks.regression": "auto"}
 
 
 def batch_for(n_pairs: int, n_steps: int = STEPS_PER_EPOCH, largest: int = LARGEST_BATCH) -> int:

@@ -44,10 +44,10 @@ FIRST_L1_OF_FAST = 1.0
 FIRST_L2 = 10.0
 PENALTIES = ("regression_l1", "regression_l2")
 # Pairs of items that a regression looks at: at most so many, which take about ten seconds; so many where
-# it is fitted several times, a few seconds each; and those of `fast`, a quarter of a second.
+# it is fitted several times, a few seconds each; and those of `fast`, a second.
 MOST_CANDIDATES = 12_000_000
 MOST_CANDIDATES_OF_MANY = 4_000_000
-MOST_CANDIDATES_OF_FAST = 400_000
+MOST_CANDIDATES_OF_FAST = 2_000_000
 # The standard deviation of the half cosines of a user with all items, about.
 USUAL_SPREAD = 0.1
 USERS_OF_SPREAD = 100

@@ -190,7 +190,7 @@ def test_fast_takes_a_lower_temperature_on_plenty_of_data(
 
 
 def test_a_regression_is_looked_for_unless_vectors_or_walks_were_asked_for(
-    data: TrainingData, monkeypatch: pytest.MonkeyPatch
+    data: TrainingData,
 ) -> None:
     name = "walks.regression"
     assert ruled_settings(open_config(), data)[name] == "auto"
@@ -201,13 +201,6 @@ def test_a_regression_is_looked_for_unless_vectors_or_walks_were_asked_for(
     # Vectors alone were asked for, or that many walks.
     assert name not in ruled_settings(open_config(walks__weight=0.0), data)
     assert name not in ruled_settings(open_config(walks__regression=2.0), data)
-    # `fast` has no time to count the common users of long histories.
-    n_steps = float((data.train.user_counts() ** 2).sum())
-    monkeypatch.setattr(rules, "STEPS_OF_FAST_REGRESSION", n_steps)
-    assert name in ruled_settings(open_config("fast"), data)
-    monkeypatch.setattr(rules, "STEPS_OF_FAST_REGRESSION", n_steps - 1)
-    assert name not in ruled_settings(open_config("fast"), data)
-    assert name in ruled_settings(open_config(), data)
 
 
 def test_fast_trains_nothing_before_the_training(data: TrainingData) -> None:
