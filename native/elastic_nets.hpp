@@ -6,8 +6,11 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -202,14 +205,28 @@ inline void solve(Array<const std::int64_t, 1> offsets, Array<const std::int32_t
     float* out = weights.data();
     nb::gil_scoped_release release;
     const FullRows full_rows(counts);
+    // An exception must not leave a parallel loop.
+    std::atomic<bool> is_out_of_memory{false};
 #pragma omp parallel
     {
-        Solver solver(counts, full_rows, penalties);
+        std::optional<Solver> solver;
+        try {
+            solver.emplace(counts, full_rows, penalties);
+        } catch (const std::bad_alloc&) {
+            is_out_of_memory = true;
+        }
         // Popular items have many candidates: small portions keep all threads busy to the end.
 #pragma omp for schedule(dynamic, 16)
-        for (std::int64_t item = 0; item < n_items; ++item)
-            solver.solve(item, items + starts[item], starts[item + 1] - starts[item], out + starts[item]);
+        for (std::int64_t item = 0; item < n_items; ++item) {
+            if (is_out_of_memory) continue;
+            try {
+                solver->solve(item, items + starts[item], starts[item + 1] - starts[item], out + starts[item]);
+            } catch (const std::bad_alloc&) {
+                is_out_of_memory = true;
+            }
+        }
     }
+    if (is_out_of_memory) throw std::bad_alloc();
 }
 
 inline void register_with(nb::module_& module) {

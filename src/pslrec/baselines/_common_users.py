@@ -107,4 +107,6 @@ class CommonUsers:
         rows = np.repeat(np.arange(others.shape[0]), np.diff(others.indptr))
         others.data[rows == others.indices] = 0.0
         others.eliminate_zeros()
+        # The order of the descent, which shows in the last digits.
+        others.sort_indices()
         return others

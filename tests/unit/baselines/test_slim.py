@@ -86,9 +86,10 @@ def test_weights_agree_with_the_elastic_net_of_scikit_learn(log: Interactions) -
 
 
 def test_items_with_too_few_common_users_are_left_out_without_a_difference(
-    log: Interactions,
+    monkeypatch: pytest.MonkeyPatch, log: Interactions
 ) -> None:
     """A weight that is positive needs more common users than `l1`, whatever the others are."""
+    monkeypatch.setattr(_elastic_nets, "_TOLERANCE", 1e-7)
     common = CommonUsers(log)
     everything = common.nearest(log.n_items)
     for l1 in (0.5, 1.0, 3.0):
