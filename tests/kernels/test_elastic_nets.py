@@ -96,6 +96,25 @@ def test_both_agree_on_full_and_on_sparse_rows(density: float) -> None:
 
 
 @pytest.mark.skipif(module._compiled is None, reason="pslrec was built without the module")
+def test_where_everybody_has_much_in_common_the_descent_goes_on_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 200 sweeps, which is plenty for sparse data, weights were off by half of the largest."""
+    chances = np.linspace(0.5, 0.95, 40)
+    pairs = (np.random.default_rng(2).random((200, 40)) < chances).astype(np.float32)
+    counts = csr_matrix(pairs.T @ pairs)
+    candidates = csr_matrix(1.0 - np.eye(40, dtype=np.float32))
+    options = {"l1": 1.0, "l2": 5.0, "non_negative": True}
+    found = elastic_nets(counts, candidates, **options)
+    monkeypatch.setattr(module, "_TOLERANCE", 1e-6)
+    expected = module.elastic_nets_plainly(counts, candidates, **options)
+    np.testing.assert_allclose(found, expected, atol=1e-2)
+    monkeypatch.setattr(module, "_MOST_SWEEPS", 200)
+    stopped = elastic_nets(counts, candidates, **options)
+    assert np.abs(stopped - expected).max() > 0.05
+
+
+@pytest.mark.skipif(module._compiled is None, reason="pslrec was built without the module")
 def test_what_an_item_gets_does_not_depend_on_the_others() -> None:
     counts = csr_matrix(counts_of(200, 60))
     is_candidate = some_candidates(60, 0.5)

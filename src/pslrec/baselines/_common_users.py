@@ -96,17 +96,22 @@ class CommonUsers:
         return explained_by.T.tocsr()
 
     def _others(self, l1: float, *, non_negative: bool) -> csr_matrix:
-        """All items that can have a weight.
+        """All items with common users that can have a weight.
 
         Where weights cannot be negative, each can only lower the pull of the others, which begins at
         the number of common users; so what does not exceed `l1` there never does.
         """
-        others = self._counts.copy()
+        counts = self._counts
+        n_items = counts.shape[0]
+        numbers = np.arange(n_items, dtype=counts.indices.dtype)
+        rows = np.repeat(numbers, np.diff(counts.indptr))
+        is_other = rows != counts.indices
         if non_negative:
-            others.data[others.data <= l1] = 0.0
-        rows = np.repeat(np.arange(others.shape[0]), np.diff(others.indptr))
-        others.data[rows == others.indices] = 0.0
-        others.eliminate_zeros()
+            is_other &= counts.data > l1
+        lengths = np.bincount(rows[is_other], minlength=n_items)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        parts = (counts.data[is_other], counts.indices[is_other], offsets)
+        others = csr_matrix(parts, shape=counts.shape)
         # The order of the descent, which shows in the last digits.
         others.sort_indices()
         return others

@@ -21,8 +21,8 @@ class SLIM(Baseline):
         1/2 |x - X w|^2 + l2 / 2 |w|^2 + l1 |w|_1,    w >= 0
 
     Only the `neighbours` most similar items (by cosine) may have a weight, as in the variant with
-    feature selection of the reference; with as many neighbours as there are items the answer is that
-    of the full problem.
+    feature selection of the reference. With as many neighbours as there are items, all items that have
+    users in common with it may; where weights cannot be negative, this is the full problem.
 
     Args:
         l1: strength of the absolute penalty, in units of common users; larger values leave fewer
@@ -80,10 +80,10 @@ class SLIM(Baseline):
 
     def _check_memory(self, interactions: Interactions) -> None:
         n_items = interactions.n_items
-        # A value and a column for each candidate, twice.
+        of_counts = CommonUsers.memory_needed(interactions)
+        # A value and a column for each candidate, three times.
         n_candidates = n_items * min(self.neighbours, n_items)
-        of_candidates = min(24 * n_candidates, 3 * CommonUsers.memory_needed(interactions))
-        needed = CommonUsers.memory_needed(interactions) + of_candidates
+        needed = of_counts + min(24 * n_candidates, 3 * of_counts)
         if needed > self.memory_budget:
             raise ValueError(
                 f"SLIM may need {needed / 2**30:.1f} GiB for these interactions, `memory_budget` "

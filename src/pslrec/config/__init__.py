@@ -3,6 +3,7 @@
 from pslrec.config._parts import part_settings
 from pslrec.config._presets import DEFAULT_PRESET, PRESETS, preset_settings
 from pslrec.config._run_config import (
+    RETIRED,
     RunConfig,
     component_options,
     setting_names,
@@ -19,6 +20,7 @@ from pslrec.config._sections import (
 __all__ = [
     "DEFAULT_PRESET",
     "PRESETS",
+    "RETIRED",
     "DataSection",
     "NoiseSection",
     "RunConfig",

@@ -311,6 +311,9 @@ def without_retired(settings: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(values, Mapping):
             names = [name for name in values if f"{section}.{name}" not in RETIRED]
             kept[section] = {name: values[name] for name in names}
+    auto = kept.get("auto", {})
+    if "chosen" in auto:
+        auto["chosen"] = [name for name in auto["chosen"] if name not in RETIRED]
     return kept
 
 

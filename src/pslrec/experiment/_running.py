@@ -23,7 +23,7 @@ from pslrec.artifacts import (
     write_item_table,
 )
 from pslrec.backbones import Backbone
-from pslrec.config import RunConfig
+from pslrec.config import RETIRED, RunConfig
 from pslrec.data import Dataset, Interactions, Vocabulary
 from pslrec.data.items import ItemTable, TableFile
 from pslrec.distributed import Group
@@ -41,7 +41,7 @@ from pslrec.experiment._evaluating import (
 )
 from pslrec.experiment._inputs import TrainingData, load_training_data, with_validation
 from pslrec.experiment._memory import enough_memory
-from pslrec.experiment._walk_fitting import WalkFitting
+from pslrec.experiment._walk_fitting import WalkFittings
 from pslrec.experiment._walking import completed, with_walks
 from pslrec.files import working_directory
 from pslrec.losses import LOSSES
@@ -207,7 +207,7 @@ def prepare_run(
         directory.write_request(config.given_toml())
 
     # Whole trainings on the same data ask for the same walks and regressions.
-    fittings: dict[int, WalkFitting] = {}
+    fittings = WalkFittings(processes.group)
 
     def try_out(trial: RunConfig, fold: TrainingData) -> np.ndarray:
         # Listeners get other events: the epochs of a try would look like those of the run.
@@ -222,9 +222,7 @@ def prepare_run(
         if trial.walks.weight or trial.walks.regression:
             group = processes.group
             vectors = Model(processes.tables_of(store), trainer.loss.similarity)
-            neighbours = trial.walks.neighbours
-            new = WalkFitting(fold, neighbours=neighbours, group=group)
-            fitting = fittings.setdefault(id(fold), new)
+            fitting = fittings.to(fold, trial.walks.neighbours)
             model = with_walks(trial, fold, vectors, group=group, fitting=fitting).model
             if model.walks is not None:
                 return values_on_validation(
@@ -269,6 +267,11 @@ def _with_chosen(config: RunConfig, directory: RunDirectory) -> RunConfig:
     """The settings as given, and those that were chosen when the run was started."""
     stored = directory.read_config()
     chosen = stored.get("auto", {}).get("chosen", [])
+    if not set(chosen).isdisjoint(RETIRED):
+        raise ConfigError(
+            f"the run in {directory.path} was started by an earlier version, which chose "
+            f"{', '.join(sorted(set(chosen) & set(RETIRED)))}; start a new run in another directory"
+        )
     values = flat_settings(stored)
     settings = {name: values[name] for name in chosen if name in values}
     return RunConfig.from_settings({**settings, "auto.chosen": tuple(chosen)}, base=config)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 import torch
 from scipy.sparse import csr_matrix
@@ -14,8 +14,10 @@ from pslrec.distributed import Group
 from pslrec.errors import ConfigError
 from pslrec.experiment._inputs import TrainingData
 
-# What counts of common users may take; fitting a regression takes as much again.
+# What counts of common users may take; fitting a regression takes up to twice as much again.
 MOST_BYTES = 4 * 2**30
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -100,24 +102,16 @@ class WalkFitting:
         Args:
             l1: strength of its absolute penalty.
         """
-        n_pairs = 0
-
-        def count() -> None:
-            nonlocal n_pairs
-            n_pairs = self._common_users().n_pairs_above(l1)
-
-        self._in_all_processes(count)
-        return n_pairs
+        return self._in_all_processes(lambda: self._common_users().n_pairs_above(l1))
 
     def _regression(self, settings: WalkSettings) -> csr_matrix:
         key = (settings.regression_l1, settings.regression_l2)
         if key not in self._regressions:
-
-            def fit() -> None:
-                weights = self._common_users().weights(l1=key[0], l2=key[1])
-                self._regressions[key] = weights
-
-            self._in_all_processes(fit)
+            fitted = self._in_all_processes(
+                lambda: self._common_users().weights(l1=key[0], l2=key[1])
+            )
+            # Not before all have it: who has it does not ask the others again.
+            self._regressions[key] = fitted
         return self._regressions[key]
 
     def _common_users(self) -> CommonUsers:
@@ -131,12 +125,13 @@ class WalkFitting:
             self._common = CommonUsers(self._train)
         return self._common
 
-    def _in_all_processes(self, work: Callable[[], None]) -> None:
+    def _in_all_processes(self, work: Callable[[], Made]) -> Made:
         """Do it, or fail in all processes if it fails in one."""
+        made = None
         # Not the error itself: it would keep the matrices it was raised among.
         failure = ""
         try:
-            work()
+            made = work()
         except (ValueError, MemoryError) as error:
             failure = str(error) or "there is not enough memory"
         # Memory may run out in one process; the others must not wait for it to evaluate with them.
@@ -144,8 +139,34 @@ class WalkFitting:
         self._group.sum(n_failed)
         if failure:
             raise ConfigError(
-                f"a regression on {self._train.n_items:,} items cannot be fitted: {failure}; set "
-                "`walks.regression` to 0"
+                f"a regression on {self._train.n_items:,} items cannot be fitted: {failure}"
             )
-        if n_failed > 0:
+        if made is None or n_failed > 0:
             raise ConfigError("it could not be fitted in another process")
+        return made
+
+
+class WalkFittings:
+    """One for each division of the data that comes, kept as long as this.
+
+    Args:
+        group: processes that train together.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._known: list[tuple[TrainingData, WalkFitting]] = []
+
+    def to(self, data: TrainingData, neighbours: int) -> WalkFitting:
+        """The fitting to these data, the same object again if it was asked for before.
+
+        Args:
+            data: whose training pairs are counted.
+            neighbours: items that a walk can lead to from each item.
+        """
+        for known, fitting in self._known:
+            if known is data:
+                return fitting
+        fitting = WalkFitting(data, neighbours=neighbours, group=self._group)
+        self._known.append((data, fitting))
+        return fitting

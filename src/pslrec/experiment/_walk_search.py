@@ -43,8 +43,8 @@ FIRST_L1 = 3.0
 FIRST_L1_OF_FAST = 1.0
 FIRST_L2 = 10.0
 PENALTIES = ("regression_l1", "regression_l2")
-# Pairs of items that a regression looks at: at most so many, which take about ten seconds; so many where
-# it is fitted several times, a few seconds each; and those of `fast`, a second.
+# Pairs of items that a regression looks at: at most so many, which take about ten seconds on sparse data and
+# up to twice that on dense ones; so many where it is fitted several times; and those of `fast`, a second.
 MOST_CANDIDATES = 12_000_000
 MOST_CANDIDATES_OF_MANY = 4_000_000
 MOST_CANDIDATES_OF_FAST = 2_000_000
@@ -110,7 +110,7 @@ def search_walks(
         listeners: are told what was tried.
         group: processes that train together.
     """
-    why_not = _why_not(folds[0].data)
+    why_not = why_no_walks(folds[0].data)
     if not why_not:
         trials = _Trials(config, folds, listeners, group)
         return _Search(config, trials).run()
@@ -120,7 +120,12 @@ def search_walks(
     return Found(settings, "; ".join(said))
 
 
-def _why_not(data: TrainingData) -> str:
+def why_no_walks(data: TrainingData) -> str:
+    """Why nothing can be chosen; empty if something can.
+
+    Args:
+        data: what a model is trained on.
+    """
     reason = why_no_race(data.dataset)
     if reason:
         return reason
@@ -245,13 +250,20 @@ class _Search:
             while 0 <= place + step < len(grid):
                 change: Mapping[str, Any] = {name: grid[place + step]}
                 tried = replace(settings, **change)
-                if self._trials.value(tried) <= self._trials.value(settings):
+                if self._value_if_possible(tried) <= self._trials.value(settings):
                     break
                 settings = tried
                 place += step
             if place != start:
                 break
         return settings
+
+    def _value_if_possible(self, settings: WalkSettings) -> float:
+        """The value of settings; what cannot be fitted, for want of memory, is worth nothing."""
+        try:
+            return self._trials.value(settings)
+        except ConfigError:
+            return -math.inf
 
 
 class _Trials:

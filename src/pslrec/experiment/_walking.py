@@ -1,17 +1,26 @@
 """Walks and a regression beside the vectors of a trained model, as its configuration says."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pslrec.artifacts import Model, RunDirectory, flat_settings
+from pslrec.artifacts import Model, RunDirectory, Walks, flat_settings
 from pslrec.config import RunConfig
 from pslrec.distributed import Group
+from pslrec.errors import ConfigError
 from pslrec.experiment._auto_race import folds_of_little_data
 from pslrec.experiment._inputs import TrainingData
 from pslrec.experiment._walk_fitting import WalkFitting, WalkSettings
-from pslrec.experiment._walk_search import Fold, search_walks
-from pslrec.training import Listener, WalksChosen
+from pslrec.experiment._walk_search import Fold, search_walks, why_no_walks
+from pslrec.training import (
+    Listener,
+    TrainingDivergedError,
+    TrainingInterrupted,
+    WalksChosen,
+)
+
+logger = logging.getLogger(__name__)
 
 
 class Walked(NamedTuple):
@@ -60,9 +69,7 @@ def with_walks(
     if config.walks.open_weights:
         folds = [Fold(data, model, fitting)]
         if train is not None:
-            for further in folds_of_little_data(config, data):
-                other = WalkFitting(further, neighbours=config.walks.neighbours, group=group)
-                folds.append(Fold(further, train(further), other))
+            folds += _further_folds(config, data, train, group)
         found = search_walks(config, folds, listeners=listeners, group=group)
         walks = found.walks
         sentence = found.sentence
@@ -76,12 +83,45 @@ def with_walks(
             # Last: a run that is stopped from here on and resumed does not choose again.
             directory.rewrite_config(config.to_toml())
     if walks is None:
-        walks = fitting.fitted(WalkSettings.of(config.walks))
+        walks = _given_walks(config, fitting)
     if walks is None:
         return Walked(config, model, sentence)
     if directory is not None:
         directory.write_walks(walks)
     return Walked(config, replace(model, walks=walks, histories=data.train.rows), sentence)
+
+
+def _further_folds(
+    config: RunConfig,
+    data: TrainingData,
+    train: Callable[[TrainingData], Model],
+    group: Group,
+) -> list[Fold]:
+    """Other validation parts of little data, each with what was trained beside it."""
+    if why_no_walks(data):
+        return []
+    folds = []
+    for further in folds_of_little_data(config, data):
+        try:
+            model = train(further)
+        except TrainingInterrupted:
+            raise TrainingInterrupted(
+                "stopped while walks were chosen, which starts over; what was trained is saved"
+            ) from None
+        except TrainingDivergedError as error:
+            # The model is there; only the choice has one part less to go by.
+            logger.warning("walks are chosen without a further validation part: %s", error)
+            continue
+        fitting = WalkFitting(further, neighbours=config.walks.neighbours, group=group)
+        folds.append(Fold(further, model, fitting))
+    return folds
+
+
+def _given_walks(config: RunConfig, fitting: WalkFitting) -> Walks | None:
+    try:
+        return fitting.fitted(WalkSettings.of(config.walks))
+    except ConfigError as error:
+        raise ConfigError(f"{error}; set `walks.regression` to 0") from None
 
 
 def _complete_choice(directory: RunDirectory, config: RunConfig, sentence: str) -> None:

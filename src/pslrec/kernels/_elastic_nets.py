@@ -11,9 +11,10 @@ from pslrec.kernels._native import native
 
 # A build from before this kernel has none.
 _compiled: Callable[..., None] | None = getattr(native, "elastic_nets", None)
-# Sweeps over the weights end when none moves by more than this, or after so many.
+# Sweeps over the weights end when none moves by more than this, or after so many: hundreds are needed where
+# everybody has much in common.
 _TOLERANCE = 1e-4
-_MOST_SWEEPS = 200
+_MOST_SWEEPS = 5_000
 # The plain twin solves items together up to this many bytes of matrices: its steps are short, and many
 # items share the price of calling them.
 _BATCH_BYTES = 64 * 2**20

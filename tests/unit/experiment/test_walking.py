@@ -20,9 +20,19 @@ from pslrec.errors import ConfigError
 from pslrec.experiment import _walk_fitting as fitting
 from pslrec.experiment import _walk_search as searching
 from pslrec.experiment import evaluate_chosen, evaluate_run, run, train_on_validation
+from pslrec.experiment._inputs import TrainingData
 from pslrec.inference import TrainedModel
 from pslrec.recommender.exports import export
-from pslrec.training import Event, TrainingStarted, WalksChosen, WalksTried
+from pslrec.training import (
+    Event,
+    Progress,
+    Trainer,
+    TrainingDivergedError,
+    TrainingInterrupted,
+    TrainingStarted,
+    WalksChosen,
+    WalksTried,
+)
 
 N_USERS, N_PAIRS = 240, 60
 
@@ -218,6 +228,9 @@ def test_the_choice_never_reads_the_test_part(
     monkeypatch.setattr(searching._Search, "run", watched)
     run(configured(), data=dataset)
     assert sealed == [True]
+    sealed.clear()
+    run(configured(auto__mode="on", auto__chosen=("walks.weight",)), data=dataset)
+    assert sealed == [True] * 3
 
 
 def test_weights_are_scaled_to_scores_that_are_not_cosines(dataset: Dataset) -> None:
@@ -564,7 +577,9 @@ def test_a_run_of_an_earlier_version_is_evaluated_as_it_was(log_file: Path, tmp_
     text = stored.read_text()
     text = text.replace("regression_l1 = 3.0", "regularization = 50.0")
     text = text.replace("regression_l2 = 10.0", "regression_items = 6000")
-    assert "regularization" in text
+    text = text.replace("chosen = []", 'chosen = ["walks.regularization"]')
+    assert "regularization = 50.0" in text
+    assert '"walks.regularization"' in text
     assert "regression_items" in text
     stored.write_text(text)
     again = evaluate_run(tmp_path / "run", k=(20,))
@@ -667,3 +682,109 @@ def test_a_regression_that_fails_in_another_process_is_left_out_in_all(
     assert result.config.walks.regression == 0
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert "regression: none, as it could not be fitted in another process" in chosen
+
+
+def test_after_a_failure_elsewhere_every_process_asks_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process that could fit it must not go ahead without the others, who will ask for it."""
+    n_failures = [0, 1, 0]
+    sums = []
+
+    def counted(_: Group, tensor: torch.Tensor) -> None:
+        sums.append(1)
+        tensor += n_failures.pop(0)
+
+    monkeypatch.setattr(Group, "sum", counted)
+    data = recipes()
+    fitter = fitting.WalkFitting(TrainingData(data, data.train), neighbours=9, group=Group())
+    asked = fitting.WalkSettings.of(configured(walks__regression=4.0, walks__weight=0.0).walks)
+    assert fitter.n_candidates(1.0) > 0
+    with pytest.raises(ConfigError, match="another process"):
+        fitter.fitted(asked)
+    assert fitter.fitted(asked) is not None
+    assert len(sums) == 3
+    # Now that all have it, nobody has to be asked.
+    assert fitter.fitted(asked) is not None
+    assert len(sums) == 3
+
+
+def test_a_penalty_that_cannot_be_fitted_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fit = CommonUsers.weights
+
+    def too_large_below_three(self: CommonUsers, *, l1: float, l2: float) -> csr_matrix:
+        if l1 < 3.0:
+            raise MemoryError
+        return fit(self, l1=l1, l2=l2)
+
+    monkeypatch.setattr(CommonUsers, "weights", too_large_below_three)
+    section = run(configured(walks__regression="auto"), data=recipes()).config.walks
+    assert section.regression != 0
+    assert section.regression_l1 >= 3.0
+
+
+def test_a_further_part_that_diverges_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"auto__mode": "on", "auto__chosen": ("walks.weight",)}
+    n_trained = []
+    fit = Trainer.fit
+
+    def diverging(self: Trainer) -> Progress:
+        n_trained.append(1)
+        if len(n_trained) == 2:
+            raise TrainingDivergedError("the loss is not a number")
+        return fit(self)
+
+    monkeypatch.setattr(Trainer, "fit", diverging)
+    told: list[Event] = []
+    run(configured(**options), data=recipes(), listeners=[told.append])
+    (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
+    assert "on 2 validation parts" in chosen
+    assert "without a further validation part: the loss is not a number" in caplog.text
+
+
+def test_a_further_part_that_is_stopped_says_what_is_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"auto__mode": "on", "auto__chosen": ("walks.weight",)}
+    n_trained = []
+    fit = Trainer.fit
+
+    def stopped(self: Trainer) -> Progress:
+        n_trained.append(1)
+        if len(n_trained) == 2:
+            raise TrainingInterrupted("all of it is saved")
+        return fit(self)
+
+    monkeypatch.setattr(Trainer, "fit", stopped)
+    with pytest.raises(TrainingInterrupted, match="stopped while walks were chosen, which starts"):
+        run(configured(**options), data=recipes())
+
+
+def test_whole_trainings_on_the_same_data_share_what_was_fitted() -> None:
+    data = recipes()
+    first = TrainingData(data, data.train)
+    # Equal data that were divided another time are not the same.
+    second = TrainingData(data, data.train)
+    fittings = fitting.WalkFittings(Group())
+    assert fittings.to(first, 9) is fittings.to(first, 9)
+    assert fittings.to(second, 9) is not fittings.to(first, 9)
+
+
+def test_an_unfinished_run_of_an_earlier_version_cannot_be_resumed(
+    log_file: Path, tmp_path: Path
+) -> None:
+    config = configured(data__source=str(log_file), walks__regression="auto")
+    run(config, out=tmp_path / "run")
+    (tmp_path / "run" / "metrics.json").unlink()
+    stored = tmp_path / "run" / "config.toml"
+    text = stored.read_text().replace('"walks.regression_l1"', '"walks.regularization"')
+    assert '"walks.regularization"' in text
+    stored.write_text(text)
+    with pytest.raises(
+        ConfigError, match=r"by an earlier version, which chose walks\.regularization"
+    ):
+        run(config, out=tmp_path / "run", resume=True)
