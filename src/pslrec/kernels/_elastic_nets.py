@@ -102,15 +102,19 @@ def _systems_of(
     counts: csr_matrix, candidates: csr_matrix, items: np.ndarray
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What candidates have in common with each other, and with the item they explain."""
-    width = int(np.diff(candidates.indptr)[items].max())
+    starts = candidates.indptr[items]
+    stops = candidates.indptr[items + 1]
+    width = int((stops - starts).max())
     # Candidate, item, candidate: a step of the descent takes one candidate of every item.
     systems = np.zeros((width, len(items), width), dtype=np.float32)
     targets = np.zeros((len(items), width), dtype=np.float32)
     for position, item in enumerate(items):
-        chosen = candidates.indices[candidates.indptr[item] : candidates.indptr[item + 1]]
+        chosen = candidates.indices[starts[position] : stops[position]]
         here = slice(0, len(chosen))
-        systems[here, position, here] = counts[chosen][:, chosen].toarray()
-        targets[position, here] = counts[item, chosen].toarray()[0]
+        among_chosen = counts[chosen][:, chosen]
+        with_item = counts[item, chosen]
+        systems[here, position, here] = among_chosen.toarray()
+        targets[position, here] = with_item.toarray()[0]
     return torch.from_numpy(systems), torch.from_numpy(targets)
 
 

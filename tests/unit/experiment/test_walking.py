@@ -725,22 +725,28 @@ def test_a_penalty_that_cannot_be_fitted_leaves_the_others(
     assert section.regression_l1 >= 3.0
 
 
-def test_a_further_part_that_diverges_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    options = {"auto__mode": "on", "auto__chosen": ("walks.weight",)}
+def fail_in_second_training(monkeypatch: pytest.MonkeyPatch, error: Exception) -> RunConfig:
+    """Settings with which the second training is on another validation part, and this error there."""
     n_trained = []
     fit = Trainer.fit
 
-    def diverging(self: Trainer) -> Progress:
+    def failing(self: Trainer) -> Progress:
         n_trained.append(1)
         if len(n_trained) == 2:
-            raise TrainingDivergedError("the loss is not a number")
+            raise error
         return fit(self)
 
-    monkeypatch.setattr(Trainer, "fit", diverging)
+    monkeypatch.setattr(Trainer, "fit", failing)
+    return configured(auto__mode="on", auto__chosen=("walks.weight",))
+
+
+def test_a_further_part_that_diverges_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = TrainingDivergedError("the loss is not a number")
+    config = fail_in_second_training(monkeypatch, error)
     told: list[Event] = []
-    run(configured(**options), data=recipes(), listeners=[told.append])
+    run(config, data=recipes(), listeners=[told.append])
     (chosen,) = [event.sentence for event in told if isinstance(event, WalksChosen)]
     assert "on 2 validation parts" in chosen
     assert "without a further validation part: the loss is not a number" in caplog.text
@@ -749,19 +755,9 @@ def test_a_further_part_that_diverges_is_left_out(
 def test_a_further_part_that_is_stopped_says_what_is_saved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {"auto__mode": "on", "auto__chosen": ("walks.weight",)}
-    n_trained = []
-    fit = Trainer.fit
-
-    def stopped(self: Trainer) -> Progress:
-        n_trained.append(1)
-        if len(n_trained) == 2:
-            raise TrainingInterrupted("all of it is saved")
-        return fit(self)
-
-    monkeypatch.setattr(Trainer, "fit", stopped)
+    config = fail_in_second_training(monkeypatch, TrainingInterrupted("all of it is saved"))
     with pytest.raises(TrainingInterrupted, match="stopped while walks were chosen, which starts"):
-        run(configured(**options), data=recipes())
+        run(config, data=recipes())
 
 
 def test_whole_trainings_on_the_same_data_share_what_was_fitted() -> None:
