@@ -186,11 +186,11 @@ def lightgcn() -> str:
     lines = []
     for said, start, end in (
         ("`auto`, d = 64", "auto", ""),
-        ("the same without walks", "auto", ALONE),
+        ("`auto`, d = 64, without walks", "auto", ALONE),
         ("`auto`, d = 256", WIDE, ""),
-        ("the same without walks", WIDE, ALONE),
+        ("`auto`, d = 256, without walks", WIDE, ALONE),
         ("`auto`, d = 512", WIDEST, ""),
-        ("the same without walks", WIDEST, ALONE),
+        ("`auto`, d = 512, without walks", WIDEST, ALONE),
     ):
         cells = [
             beside(measured.get(f"{start}{kind}{end}", []), others) for kind in (REFITTED, ON_TEST)
