@@ -219,8 +219,9 @@ class _Search:
     def _best_regression(self, before: WalkSettings) -> WalkSettings:
         is_open = self._open_among(PENALTIES)
         settings = replace(before, regression=FIRST_WEIGHT)
-        quick_l1s = self._trials.quick_l1s()
+        quick_l1s: list[float] = []
         if "regression_l1" in is_open:
+            quick_l1s = self._trials.quick_l1s()
             if not quick_l1s:
                 raise ConfigError("too many pairs of items have users in common")
             first = FIRST_L1_OF_FAST if self._trials.is_fast else FIRST_L1
